@@ -29,7 +29,7 @@ def package(tmp_path_factory):
         ("plotting/style.py", False),
         ("report/tables.py", False),
         ("cli/paper.py", False),
-        ("studies/departures.py", False),
+        ("studies/correlations.py", False),
         ("maps/attention/change.py", True),
         ("models/embedding.py", True),
         ("seeds.py", True),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from wordsens.display.numbers import Estimate, plural
+from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding
 from wordsens.intervals import difference, ends
 from wordsens.maps.registry import map_title
@@ -25,6 +25,7 @@ from wordsens.sweeps.study import (
     changes,
     means,
     side,
+    tally,
     text_title,
 )
 from wordsens.sweeps.texts import Embedded, texts_at_least
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 CORRELATED = "correlated"
+
+TABLE, BEYOND = "Correlated words", "S beyond equally correlated words"
 
 _SETTING = ["map", "n", "d"]
 
@@ -46,14 +49,8 @@ class CorrelationCell(SensitivityCell, frozen=True):
     experiment: ClassVar[str] = "correlations"
 
 
-COSINES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95)
-
-# How many times each word of a repeated text stands in it.
-REPETITIONS = (2, 4, 10)
-
-_LAZY: dict[str, Any] = {"gaussian": "lazy", "starts": 2}
-_RF = {"map": ["rf"], **_LAZY, "words": {"sample": 4}}
-_DRF = {"map": ["drf"], **_LAZY, "words": {"sample": 2}, "depth": 4, "steps": 20}
+_RF: dict[str, Any] = {"map": ["rf"], "gaussian": "lazy", "starts": 2, "words": {"sample": 4}}
+_DRF = {**_RF, "map": ["drf"], "words": {"sample": 2}, "depth": 4, "steps": 20}
 _ATTENTION: dict[str, Any] = {"map": ["raf", "relu-raf"]}
 _QUICK = {**_ATTENTION, "search": "quick"}
 
@@ -74,6 +71,10 @@ PRESETS: dict[str, tuple[int, list[dict[str, Any]]]] = {
     ),
 }
 
+# Mean cosines, and how many times each word of a repeated text stands in it.
+_QUICK_TEXTS = (0.0, 0.5, 0.95), (4,)
+_TEXTS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95), (2, 4, 10)
+
 
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Preset:
     """S of RF, DRF, RAF and ReLU-RAF on orthogonal to nearly equal words, repeated words, and real
@@ -81,18 +82,16 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Prese
     """
     draws, parts = PRESETS[scale]
     encoder = load_encoder(source.encoder)
-    cosines, repetitions = (
-        ((0.0, 0.5, 0.95), (4,)) if scale == "quick" else (COSINES, REPETITIONS)
-    )
+    cosines, repetitions = _QUICK_TEXTS if scale == "quick" else _TEXTS
+    layers = dict.fromkeys((source.layer, encoder.layers))
+    real = [{**source.model_dump(mode="json"), "layer": layer} for layer in layers]
     grids, notices = [], []
     for part in parts:
         n = part["n"]
         texts: list[dict[str, Any]] = [{"kind": CORRELATED, "mean_cosine": one} for one in cosines]
         texts += [{"kind": "repeated", "distinct": n // times} for times in repetitions]
         if texts_at_least(source, n, seed=seed, most=1):
-            layers = dict.fromkeys((source.layer, encoder.layers))
-            real = source.model_dump(mode="json")
-            texts += [{**real, "layer": layer} for layer in layers]
+            texts += real
         else:
             maps = "/".join(part["map"])
             notices.append(f"no text has {n} words: {maps} are measured without real texts")
@@ -110,62 +109,66 @@ def _texts(record: Mapping[str, Any]) -> str:
     return text_title(record["text"]) + (f", layer {record['layer']}" if record["layer"] else "")
 
 
-def tables(records: "DataFrame") -> Tables:
-    """One row per map and kind of text, by the words' mean cosine."""
+def _rows(records: "DataFrame") -> "DataFrame":
+    """One row per map, size and texts; beside S what it lies above that of equally correlated words
+    of the same mean cosine."""
     import pandas as pd
 
     named = records.assign(texts=list(map(_texts, records.to_dict("records"))))
     columns = {"mean cosine": "cosine", "S": "value"}
-    frame = means(named, ["map", "text", "texts", "n", "d"], columns)
+    frame = means(named, [*_SETTING, "text", "texts"], columns)
     frame["mean cosine"] = [round(mean.value, 9) + 0.0 for mean in frame["mean cosine"]]  # no -0.0
-    settings = [_setting(rows) for _, rows in frame.groupby(_SETTING, sort=False)]
-    return {TABLE: pd.concat(settings).drop(columns="text")}
+    settings = frame.sort_values(["text", "mean cosine"]).groupby(_SETTING, sort=False)
+    return pd.concat([rows.assign(**{BEYOND: _beyond(rows)}) for _, rows in settings])
 
 
-def _setting(rows: "DataFrame") -> "DataFrame":
-    """The rows of one map and size in order; S minus that of equally correlated words of the same
-    mean cosine, interpolated, where it lies between measured ones with intervals."""
-    rows = rows.sort_values(["text", "mean cosine"])
+def _beyond(rows: "DataFrame") -> list[Estimate | None]:
+    """S minus that of equally correlated words, interpolated; None for these words themselves, and
+    where they have no interval at these cosines."""
     curve = rows[rows["text"] == CORRELATED]
     places = curve["mean cosine"].tolist()
-    bounds = [(mean.value, *ends(mean)) for mean in curve["S"]]
-    beyond: list[Estimate | None] = []
-    for kind, cosine, mean in zip(rows["text"], rows["mean cosine"], rows["S"], strict=True):
-        inside = kind != CORRELATED and np.isfinite(bounds).all() and places[0] <= cosine <= places[-1]
-        numbers = [float(np.interp(cosine, places, ends)) for ends in zip(*bounds, strict=True)] if inside else []
-        beyond.append(difference(mean, Estimate(*numbers)) if inside else None)
-    return rows.assign(**{BEYOND: beyond})
+    measured = list(zip(*((mean.value, *ends(mean)) for mean in curve["S"]), strict=True))
+    between = rows["mean cosine"].between(min(places, default=1), max(places, default=0))
+    known = between & (rows["text"] != CORRELATED) & bool(np.isfinite(measured).all())
+    return [
+        difference(mean, Estimate(*(float(np.interp(cosine, places, end)) for end in measured)))
+        if inside
+        else None
+        for inside, cosine, mean in zip(known, rows["mean cosine"], rows["S"], strict=True)
+    ]
+
+
+def tables(records: "DataFrame") -> Tables:
+    """One row per map and kind of text, by the words' mean cosine."""
+    return {TABLE: _rows(records).drop(columns="text")}
 
 
 def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
     """How S goes with the mean cosine, and where other texts lie."""
-    correlated = records[records["text"] == CORRELATED]
-    cosines = correlated.groupby(_SETTING)["mean_cosine"]
-    least, most = cosines.transform("min"), cosines.transform("max")
-    several = correlated[least < most]
-    first, last = (several[several["mean_cosine"] == end] for end in (least, most))
-    along = changes(last, first, _SETTING, relative=True)
-    if len(along):
+    known = records["mean_cosine"].astype(float)
+    least, most = known.min(), known.max()
+    if least < most:
+        along = changes(records[known == most], records[known == least], _SETTING, relative=True)
         phrases = map(_along, along.to_dict("records"))
-        reach = f"{several['mean_cosine'].min():g} to {several['mean_cosine'].max():g}"
-        sentence = f"From mean cosine {reach} of equally correlated words, S of {'; '.join(phrases)}."
-        yield Finding(sentence, "Factors of paired draws.", tuple(several["cell"]))
+        sentence = f"From mean cosine {least:g} to {most:g} of equally correlated words, S of "
+        rows = tuple(records["cell"][known.isin((least, most))])
+        yield Finding(f"{sentence}{'; '.join(phrases)}.", "Factors of paired draws.", rows)
     beside = tables[TABLE].dropna(subset=BEYOND)
     if len(beside):
-        apart = beside[beside[BEYOND].map(side) != 0]
-        columns = (apart["map"].map(map_title), apart["texts"], apart[BEYOND])
-        named = [f"{name}, {texts}: {change}" for name, texts, change in zip(*columns, strict=True)]
-        sentence = tally(beside[BEYOND], "S is larger", "smaller")
-        listed = "; ".join([sentence, *named])
-        yield Finding(f"Beside equally correlated words of the same mean cosine: {listed}.", "Interpolated.", tuple(records["cell"]))
+        apart = beside[beside[BEYOND].map(side) != 0].to_dict("records")
+        named = [f"{map_title(row['map'])}, {row['texts']}: {row[BEYOND]}" for row in apart]
+        listed = "; ".join([tally(beside[BEYOND], "larger", "smaller"), *named])
+        sentence = f"S beside that of equally correlated words of the same mean cosine: {listed}."
+        yield Finding(sentence, "The latter is interpolated.", tuple(records["cell"]))
 
 
 def _along(row: Mapping[str, Any]) -> str:
-    low, high = ends(row["change"])
-    does = ("does not surely change", "grows", "falls")[side(row["change"], 1.0)]
-    if low > 1 - NEAR and high < 1 + NEAR:
-        does = "hardly changes"
-    return f"{map_title(row['map'])} {does} ({row['n']} words, factor {row['change']})"
+    change = row["change"]
+    low, high = ends(change)
+    near = low > 1 - NEAR and high < 1 + NEAR
+    does = (": no difference is claimed", " grows", " falls")[side(change, 1.0)]
+    does = " hardly changes" if near else does
+    return f"{map_title(row['map'])}{does} ({row['n']} words, factor {change})"
 
 
 def figures(records: "DataFrame") -> Mapping[str, Any]:
@@ -173,18 +176,17 @@ def figures(records: "DataFrame") -> Mapping[str, Any]:
     from wordsens.plotting.figures import lines
     from wordsens.plotting.style import BARS
 
-    joined = records["text"].isin((CORRELATED, "repeated"))
-    texts = records["text"].map(text_title)
-    named = records.assign(texts=texts.where(joined, list(map(_texts, records.to_dict("records")))), layer=)
+    rows = _rows(records)
+    whole = rows["text"].isin((CORRELATED, "repeated"))
     figure = lines(
-        rows,
-        x="cosine",
+        rows.assign(texts=rows["texts"].mask(whole, rows["text"].map(text_title))),
+        x="mean cosine",
         y="S",
         colour="texts",
         panel=["map", "n"],
         limits=(0.0, None),
         share_y=False,
-        labels={"mean cosine": "mean cosine of two words", "S": "word sensitivity S", text_title(CORRELATED): "equally correlated words"},
+        labels={"mean cosine": "mean cosine of two words", "S": STUDY.value},
         title="Word sensitivity against the words' mean cosine",
         caption=f"{BARS} Every panel has its own scale.",
     )
@@ -202,7 +204,7 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note=f"S: a lower bound, means over draws, {INTERVALS}; if equally correlated: interpolated "
-    "between those texts. Mean cosine: of two different rows, measured.",
+    note=f"S: a lower bound, means over draws, {INTERVALS}; beyond equally "
+    "correlated words: their S is interpolated. Mean cosine: of two different rows, measured.",
     value="word sensitivity S",
 )

@@ -29,6 +29,7 @@ from wordsens.sweeps.study import (
     varying_columns,
 )
 from wordsens.sweeps.texts import Embedded, texts_at_least
+from wordsens.theory.prediction import TYPICAL
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -204,7 +205,7 @@ def multiplications(spec: Mapping[str, Any]) -> int | None:
     return None
 
 
-def departures(records: "DataFrame") -> "list[str | None]":
+def departures(records: "DataFrame") -> "Series":
     """For each record its departure from the definition; None where it has none, and where its map
     was not measured as defined."""
 
@@ -212,10 +213,9 @@ def departures(records: "DataFrame") -> "list[str | None]":
         spec = json.loads(text)
         return next((name for name, keys in DEPARTURES.items() if _has(spec, *keys)), None)
 
-    found = list(map(departure, records["spec"]))
-    pairs = list(zip(records["map"], found, strict=True))
-    defined = {name for name, one in pairs if one is None}
-    return [one if name in defined else None for name, one in pairs]
+    found = records["spec"].map(departure)
+    defined = records["map"].isin(set(records["map"][found.isna()]))
+    return found.where(defined, None)
 
 
 def _has(spec: Mapping[str, Any], keys: Mapping[str, Any], of_text: Mapping[str, Any]) -> bool:
@@ -243,8 +243,6 @@ def curves(records: "DataFrame", keys: Sequence[str]) -> "DataFrame":
     """
     import pandas as pd
 
-    if records.empty:
-        return pd.DataFrame(columns=[*keys, "n", *_OF_A_LENGTH, *_OF_A_SERIES])
     names = list(records["map"].unique())
     bases = list(map(base_name, names))
     order = {
@@ -289,7 +287,10 @@ def _curve(records: "DataFrame", keys: Sequence[str]) -> "DataFrame":
     frame["upper/S"] = (frame["at most"] / _values(frame["S"])).median()
     frame["theory"] = _slope(known["n"].tolist(), known["predicted"].tolist())
     frame["lengths"] = f"{frame['n'].iloc[0]}-{frame['n'].iloc[-1]}"
-    frame["predicted for"] = next(iter(records["predicted_of"].dropna()), None)
+    of = set(records["predicted_of"].dropna())
+    frame["predicted for"] = (
+        TYPICAL if of == {TYPICAL} else "the largest searched word" if of else None
+    )
     frame["not compared"] = int((frame["predicted"].notna() & ~compared.to_numpy()).sum())
     return frame
 
@@ -306,20 +307,22 @@ def _slope(sizes: Sequence[int], values: Sequence[float]) -> float:
     return math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0])
 
 
-def _apart(records: "DataFrame") -> "tuple[DataFrame, DataFrame, list[str]]":
-    """The records as defined and those of a departure, both without given texts, which are of one
-    length each; and what tells series apart."""
-    records = records[records["text"] != GIVEN]
-    records = records.assign(departure=departures(records))
-    defined = records[records["departure"].isna()]
-    return defined, records.dropna(subset="departure"), series_keys(defined)
+def as_defined(records: "DataFrame") -> "tuple[DataFrame, list[str]]":
+    """The records without departures and given texts, which are of one length each; and the columns
+    that tell their series apart."""
+    kept = records[(records["text"] != GIVEN) & departures(records).isna()]
+    return kept, series_keys(kept)
 
 
 def tables(records: "DataFrame") -> Tables:
     """One row per series, S at its last n; one per series and length; and one per series, length
     and departure, S as published beside S as defined."""
-    defined, departed, keys = _apart(records)
+    defined, keys = as_defined(records)
+    if defined.empty:
+        return {}
     points = curves(defined, keys)
+    departed = records.assign(departure=departures(records)).dropna(subset="departure")
+    departed = departed[departed["text"] != GIVEN]
     series = points.groupby(keys, dropna=False, sort=False).tail(1)
     series = series.drop(columns="n").rename(columns={"lengths": "n"})
     return {
@@ -332,9 +335,9 @@ def tables(records: "DataFrame") -> Tables:
 def _published(defined: "DataFrame", departed: "DataFrame", keys: Sequence[str]) -> "DataFrame":
     import pandas as pd
 
-    points = curves(departed, [*keys, "departure"])
     if departed.empty:
-        return points
+        return departed
+    points = curves(departed, [*keys, "departure"])
     by = [*keys, "departure", "n"]
     names = departed["departure"].unique()
     base = pd.concat([defined.assign(departure=name) for name in names])
@@ -349,7 +352,7 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
     """Attention against a fully connected layer, S against length, and what both cost."""
     if SERIES not in tables:
         return
-    defined = _apart(records)[0]
+    defined, _ = as_defined(records)
     pairs = _pairs(tables[POINTS])
     both = tuple(defined["cell"][defined["map"].isin(("raf", "rf"))])
     fitted = tables[SERIES].dropna(subset="exponent")
@@ -433,7 +436,7 @@ def _span(values: Iterable[float]) -> str:
 def figures(records: "DataFrame") -> Mapping[str, Any]:
     """All maps on one axis, each with its largest d, where several lengths were measured; then each
     family by itself."""
-    defined, _, keys = _apart(records)
+    defined, keys = as_defined(records)
     if defined.empty:
         return {}
     points = curves(defined, keys)
@@ -472,7 +475,10 @@ def _figure(points: "DataFrame", keys: Sequence[str], title: str) -> Any:
     for row in points.drop_duplicates(keys).to_dict("records"):
         told = exponents.setdefault(label_of(row, colour), [])
         told += [] if row["exponent"] is None else [str(row["exponent"])]
-    caption = f"{BARS} S: a lower bound. Solid: fitted power laws; exponents of {', '.join(labels.values())}."
+    caption = (
+        f"{BARS} S: a lower bound. Solid: fitted power laws; exponents of "
+        f"{', '.join(labels.values())}."
+    )
     labels |= {
         name: f"{name}: exponent {'; '.join(told)}" for name, told in exponents.items() if told
     }
