@@ -237,7 +237,7 @@ def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
         str(tmp_path / "out"),
     )
     document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
-    assert {row["texts"] for row in document["tables"][0]["rows"]} == {"dataset", "gaussian"}
+    assert {row["text"] for row in document["tables"][0]["rows"]} == {"dataset", "gaussian"}
 
 
 @pytest.mark.parametrize(

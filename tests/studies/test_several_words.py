@@ -5,9 +5,7 @@ import pytest
 import torch
 
 import wordsens as ws
-from tests.made_records import measured
 from wordsens.certificates.dense.bounds import by_law, by_weights
-from wordsens.errors import InputError
 from wordsens.sensitivity.several_words import word_sets
 from wordsens.studies.several_words import (
     SeveralWordsCell,

@@ -463,7 +463,7 @@ def _figure(points: "DataFrame", keys: Sequence[str], title: str) -> Any:
     from wordsens.plotting.style import BARS
 
     ends = [interval(mean)[1] for mean in points["S"]]
-    highest = _TALLEST_BAND * max(*ends, *points["predicted"].dropna())
+    highest = _TALLEST_BAND * max([*ends, *points["predicted"].dropna()])
     reach = points.groupby(list(keys), dropna=False)["at most"].transform("max")
     points = points.assign(bound=points["at most"].where(reach <= highest))
     points = points.astype(object).where(points.notna(), None)
