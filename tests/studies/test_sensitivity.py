@@ -79,7 +79,7 @@ def test_bounds_and_predictions_are_of_every_draw_and_the_weakest_is_told(made, 
     (row,) = STUDY.tables(frame)[SERIES].to_dict("records")
     assert row["upper/S"] == pytest.approx(1.2 / 1.01)
     assert (row["words searched"], row["bound"]) == (4, CERTIFIED)
-    assert (row["theory"], row["not compared"]) == (pytest.approx(-0.5), 1)
+    assert (row["theory"], row["lengths not compared"]) == (pytest.approx(-0.5), 1)
     assert "not compared at such sizes at 1 length" in STUDY.summary(frame).headline
     frame.loc[0, ["upper", "rigor"]] = None, "with probability 1 - 1e-09"
     (row,) = STUDY.tables(frame)[SERIES].to_dict("records")

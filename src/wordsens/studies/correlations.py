@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from wordsens.sweeps.study import (
     text_title,
 )
 from wordsens.sweeps.texts import Embedded, texts_at_least
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 CORRELATED = "correlated"
 
@@ -109,7 +106,7 @@ def _texts(record: Mapping[str, Any]) -> str:
     return text_title(record["text"]) + (f", layer {record['layer']}" if record["layer"] else "")
 
 
-def _rows(records: "DataFrame") -> "DataFrame":
+def _rows(records: Any) -> Any:
     """One row per map, size and texts; beside S what it lies above that of equally correlated words
     of the same mean cosine."""
     import pandas as pd
@@ -122,28 +119,29 @@ def _rows(records: "DataFrame") -> "DataFrame":
     return pd.concat([rows.assign(**{BEYOND: _beyond(rows)}) for _, rows in settings])
 
 
-def _beyond(rows: "DataFrame") -> list[Estimate | None]:
+def _beyond(rows: Any) -> list[Estimate | None]:
     """S minus that of equally correlated words, interpolated; None for these words themselves, and
     where they have no interval at these cosines."""
     curve = rows[rows["text"] == CORRELATED]
     places = curve["mean cosine"].tolist()
-    measured = list(zip(*((mean.value, *ends(mean)) for mean in curve["S"]), strict=True))
-    between = rows["mean cosine"].between(min(places, default=1), max(places, default=0))
-    known = between & (rows["text"] != CORRELATED) & bool(np.isfinite(measured).all())
+    if not places:
+        return [None] * len(rows)
+    measured = np.array([(mean.value, *ends(mean)) for mean in curve["S"]])
+    columns = [np.interp(rows["mean cosine"], places, column) for column in measured.T]
+    known = rows["mean cosine"].between(places[0], places[-1]) & (rows["text"] != CORRELATED)
+    known &= bool(np.isfinite(measured).all())
     return [
-        difference(mean, Estimate(*(float(np.interp(cosine, places, end)) for end in measured)))
-        if inside
-        else None
-        for inside, cosine, mean in zip(known, rows["mean cosine"], rows["S"], strict=True)
+        difference(mean, Estimate(value, low, high)) if inside else None
+        for inside, mean, value, low, high in zip(known, rows["S"], *columns, strict=True)
     ]
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: Any) -> Tables:
     """One row per map and kind of text, by the words' mean cosine."""
     return {TABLE: _rows(records).drop(columns="text")}
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
     """How S goes with the mean cosine, and where other texts lie."""
     known = records["mean_cosine"].astype(float)
     least, most = known.min(), known.max()
@@ -171,7 +169,7 @@ def _along(row: Mapping[str, Any]) -> str:
     return f"{map_title(row['map'])}{does} ({row['n']} words, factor {change})"
 
 
-def figures(records: "DataFrame") -> Mapping[str, Any]:
+def figures(records: Any) -> Mapping[str, Any]:
     """S against the words' measured mean cosine, a panel per map."""
     from wordsens.plotting.figures import lines
     from wordsens.plotting.style import BARS

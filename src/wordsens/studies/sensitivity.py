@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.display.numbers import number, plural
@@ -30,9 +30,6 @@ from wordsens.sweeps.study import (
 )
 from wordsens.sweeps.texts import Embedded, texts_at_least
 from wordsens.theory.prediction import TYPICAL
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 _FAST: dict[str, Any] = {"starts": 2, "dtype": "float32"}
 
@@ -115,8 +112,8 @@ _OF_A_SERIES = (
     "bound",
     "theory",
     "predicted",
-    "predicted for",
-    "not compared",
+    "prediction",
+    "lengths not compared",
 )
 _OF_A_LENGTH = (
     "S",
@@ -205,7 +202,7 @@ def multiplications(spec: Mapping[str, Any]) -> int | None:
     return None
 
 
-def departures(records: "DataFrame") -> "Series":
+def departures(records: Any) -> Any:
     """For each record its departure from the definition; None where it has none, and where its map
     was not measured as defined."""
 
@@ -222,7 +219,7 @@ def _has(spec: Mapping[str, Any], keys: Mapping[str, Any], of_text: Mapping[str,
     return keys.items() <= spec.items() and of_text.items() <= spec["text"].items()
 
 
-def series_keys(records: "DataFrame") -> list[str]:
+def series_keys(records: Any) -> list[str]:
     """The columns that tell series of S against n apart: besides map, kind of text and d every key
     of the specs that varies among the records of one map, seeds and draws aside."""
     besides = ("n", "d", "text", "depth")
@@ -234,7 +231,7 @@ def series_keys(records: "DataFrame") -> list[str]:
     return ["map", "text", *varied, "d"]
 
 
-def curves(records: "DataFrame", keys: Sequence[str]) -> "DataFrame":
+def curves(records: Any, keys: Sequence[str]) -> Any:
     """One row per series and length n, the means over draws; maps in the order in which they first
     appear, those of one name by their depth.
 
@@ -250,7 +247,7 @@ def curves(records: "DataFrame", keys: Sequence[str]) -> "DataFrame":
         "text": sorted(records["text"].unique(), key=_synthetic),
     }
 
-    def places(column: "Series") -> "Series":
+    def places(column: Any) -> Any:
         return column.map(order[column.name].index) if column.name in order else column
 
     ordered = records.sort_values([*keys, "n"], key=places, kind="stable")
@@ -262,7 +259,7 @@ def _synthetic(kind: str) -> int:
     return SYNTHETIC.index(kind) if kind in SYNTHETIC else -1
 
 
-def _curve(records: "DataFrame", keys: Sequence[str]) -> "DataFrame":
+def _curve(records: Any, keys: Sequence[str]) -> Any:
     """The rows of one series."""
     averaged = {"S": "value", "at most": "upper", "predicted": "predicted", "average": "average"}
     frame = means(records, [*keys, "n"], averaged)
@@ -288,14 +285,14 @@ def _curve(records: "DataFrame", keys: Sequence[str]) -> "DataFrame":
     frame["theory"] = _slope(known["n"].tolist(), known["predicted"].tolist())
     frame["lengths"] = f"{frame['n'].iloc[0]}-{frame['n'].iloc[-1]}"
     of = set(records["predicted_of"].dropna())
-    frame["predicted for"] = (
+    frame["prediction"] = (
         TYPICAL if of == {TYPICAL} else "the largest searched word" if of else None
     )
-    frame["not compared"] = int((frame["predicted"].notna() & ~compared.to_numpy()).sum())
+    frame["lengths not compared"] = int((frame["predicted"].notna() & ~compared.to_numpy()).sum())
     return frame
 
 
-def _values(estimates: "Series") -> "Series":
+def _values(estimates: Any) -> Any:
     return estimates.map(lambda mean: mean.value)
 
 
@@ -307,14 +304,14 @@ def _slope(sizes: Sequence[int], values: Sequence[float]) -> float:
     return math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0])
 
 
-def as_defined(records: "DataFrame") -> "tuple[DataFrame, list[str]]":
+def as_defined(records: Any) -> tuple[Any, list[str]]:
     """The records without departures and given texts, which are of one length each; and the columns
     that tell their series apart."""
     kept = records[(records["text"] != GIVEN) & departures(records).isna()]
     return kept, series_keys(kept)
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: Any) -> Tables:
     """One row per series, S at its last n; one per series and length; and one per series, length
     and departure, S as published beside S as defined."""
     defined, keys = as_defined(records)
@@ -332,7 +329,7 @@ def tables(records: "DataFrame") -> Tables:
     }
 
 
-def _published(defined: "DataFrame", departed: "DataFrame", keys: Sequence[str]) -> "DataFrame":
+def _published(defined: Any, departed: Any, keys: Sequence[str]) -> Any:
     import pandas as pd
 
     if departed.empty:
@@ -348,7 +345,7 @@ def _published(defined: "DataFrame", departed: "DataFrame", keys: Sequence[str])
     return frame[[*by, "S as defined", "S as published", "ratio", "exponent"]]
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
     """Attention against a fully connected layer, S against length, and what both cost."""
     if SERIES not in tables:
         return
@@ -366,7 +363,7 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
         yield Finding(_costs(pairs), "Of the products of matrices.", both)
 
 
-def _pairs(points: "DataFrame") -> "DataFrame":
+def _pairs(points: Any) -> Any:
     """Softmax attention beside one fully connected layer, at the longest n that both have of each
     kind of text and d."""
     size = ["text", "d", "n"]
@@ -377,7 +374,7 @@ def _pairs(points: "DataFrame") -> "DataFrame":
     return pairs.loc[pairs.groupby(["text", "d"], sort=False)["n"].idxmax()]
 
 
-def _contrast(pairs: "DataFrame") -> str:
+def _contrast(pairs: Any) -> str:
     phrases = []
     for kind, rows in pairs.groupby("text", sort=False):
         far, near = _values(rows["S"]), _values(rows["S of rf"])
@@ -398,7 +395,7 @@ def _contrast(pairs: "DataFrame") -> str:
     return f"One word moves attention {compared}."
 
 
-def _trends(series: "DataFrame") -> str:
+def _trends(series: Any) -> str:
     phrases = []
     for name, rows in series.groupby("map", sort=False):
         counts = rows["exponent"].map(behaviour).value_counts()
@@ -407,14 +404,14 @@ def _trends(series: "DataFrame") -> str:
         phrase += f" (exponent {_span(_values(rows['exponent']).round(2))}"
         if rows["theory"].notna().any():
             phrase += f"; theory {_span(rows['theory'].dropna().round(2))}"
-        if lengths := int(rows["not compared"].sum()):
+        if lengths := int(rows["lengths not compared"].sum()):
             phrase += f", not compared at such sizes at {plural(lengths, 'length')}"
         phrases.append(f"{phrase})")
     texts = " and ".join(text_title(kind) for kind in series["text"].unique())
     return f"With the length of {texts}, S of {'; '.join(phrases)}."
 
 
-def _costs(pairs: "DataFrame") -> str:
+def _costs(pairs: Any) -> str:
     attention, dense = pairs["multiplications"], pairs["multiplications of rf"]
     return (
         f"Attention takes {_span(attention / dense)} times as many multiplications as a fully "
@@ -433,7 +430,7 @@ def _span(values: Iterable[float]) -> str:
     return " to ".join(dict.fromkeys(map(number, (numbers[0], numbers[-1]))))
 
 
-def figures(records: "DataFrame") -> Mapping[str, Any]:
+def figures(records: Any) -> Mapping[str, Any]:
     """All maps on one axis, each with its largest d, where several lengths were measured; then each
     family by itself."""
     defined, keys = as_defined(records)
@@ -456,7 +453,7 @@ def _family(name: str) -> str:
     return "raf" if base in MAPS and MAPS[base].family == "attention" else base
 
 
-def _figure(points: "DataFrame", keys: Sequence[str], title: str) -> Any:
+def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
     """S against n on logarithmic axes, a panel per kind of text."""
     from wordsens.plotting.axes import interval
     from wordsens.plotting.figures import label_of, lines
@@ -483,7 +480,7 @@ def _figure(points: "DataFrame", keys: Sequence[str], title: str) -> Any:
         name: f"{name}: exponent {'; '.join(told)}" for name, told in exponents.items() if told
     }
     caption += " Dashed: theory, no bound" + _maps_of(
-        points[points["not compared"] > 0], "not compared at such sizes"
+        points[points["lengths not compared"] > 0], "not compared at such sizes"
     )
     caption += " Shaded: up to the upper bound" + _maps_of(
         points[reach > highest], "not drawn, beyond the panel"
@@ -505,7 +502,7 @@ def _figure(points: "DataFrame", keys: Sequence[str], title: str) -> Any:
     )
 
 
-def _maps_of(points: "DataFrame", what: str) -> str:
+def _maps_of(points: Any, what: str) -> str:
     """The end of a sentence, with the maps of these rows where there are any."""
     names = ", ".join(map(map_title, points["map"].unique()))
     return f" ({what}: {names})." if names else "."
