@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+from types import SimpleNamespace
 
-from wordsens.sweeps.run import _measured, measure
-from wordsens.sweeps.store import Record, spec_columns
-from wordsens.sweeps.sweep import experiment_named
+from wordsens.sweeps import run
+from wordsens.sweeps.store import spec_columns
+from wordsens.sweeps.sweep import study_named
 
 CELLS = {
     "sensitivity": {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2},
@@ -97,19 +98,20 @@ _MADE = {
 def made_record(experiment, spec, **columns):
     """A record with that spec, and None in the columns that are not given."""
     fields = dict.fromkeys(
-        [*experiment_named(experiment).Cell.model_fields, *_RESULTS.get(experiment, "").split()]
+        [*study_named(experiment).Cell.model_fields, *_RESULTS.get(experiment, "").split()]
     )
     key = hashlib.sha256(json.dumps([experiment, spec], sort_keys=True).encode()).hexdigest()[:32]
     known = {**fields, **_MADE, **spec_columns(spec), **columns}
-    return Record({**known, "cell": key, "experiment": experiment, "spec": spec})
+    return {**known, "cell": key, "experiment": experiment, "spec": json.dumps(spec)}
 
 
 def measured(cell):
     """The record of a cell that is measured here; an error is raised."""
-    return measure(experiment_named(cell.experiment), cell)[0]
+    ((record, _),) = run.measured(study_named(cell.experiment), [cell])
+    return SimpleNamespace(**record)
 
 
 def attempted(cell):
     """The record of a cell; an error is its own."""
-    ((record, _),) = _measured(experiment_named(cell.experiment), [cell], None, False)
-    return record
+    ((record, _),) = run._measured(study_named(cell.experiment), [cell], None, False)
+    return SimpleNamespace(**record)

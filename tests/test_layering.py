@@ -10,7 +10,7 @@ ROOMS = (
     "errors",
     "version",
     "files",
-    "sources",
+    "workers",
     "seeds",
     "display",
     "saved",

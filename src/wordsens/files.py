@@ -1,6 +1,7 @@
 """Paths and files that users name: looked at before they are read, so that a wrong one is an
 InputError at once."""
 
+import ast
 import os
 import secrets
 import stat
@@ -137,3 +138,24 @@ def packaged_files(folder: str) -> dict[str, Path]:
     True
     """
     return {path.name: path for path in sorted((_PACKAGE / folder).iterdir())}
+
+
+def own_sources(name: str, path: Path) -> set[Path]:
+    """The file of the module of that full name, and the files beside it that it imports, directly
+    or not."""
+    package, found, waiting = name.rpartition(".")[0], set[Path](), [path]
+    while waiting:
+        file = waiting.pop()
+        if file in found or not file.is_file():
+            continue
+        found.add(file)
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            names = [
+                alias.name for alias in getattr(node, "names", ()) if isinstance(node, ast.Import)
+            ]
+            if isinstance(node, ast.ImportFrom):
+                module = ".".join(filter(None, (package if node.level == 1 else "", node.module)))
+                names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
+            beside = [other for other in names if other.rpartition(".")[0] == package]
+            waiting += [path.with_name(f"{other.rpartition('.')[2]}.py") for other in beside]
+    return found

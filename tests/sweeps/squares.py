@@ -1,4 +1,4 @@
-"""An experiment that costs nothing, for tests of the store and the runner."""
+"""A study that costs nothing, for tests of the store and the runner."""
 
 import os
 import signal
@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import torch
 
-from wordsens.sweeps.experiment import Experiment
 from wordsens.sweeps.spec import Cell
+from wordsens.sweeps.study import Study
 
 
 class SquareCell(Cell):
@@ -51,7 +51,7 @@ def measure(cell):
     return {"value": value, "process": os.getpid(), "arrays": {"root": torch.tensor([cell.draw])}}
 
 
-SQUARES = Experiment(name=SquareCell.experiment, Cell=SquareCell, measure=measure)
+SQUARES = Study(name=SquareCell.experiment, Cell=SquareCell, measure=measure)
 
 
 class GroupedCell(SquareCell):
@@ -65,7 +65,7 @@ def measure_together(cells):
     return [{**measure(cell), "together": len(cells)} for cell in cells]
 
 
-GROUPED = Experiment(
+GROUPED = Study(
     name=GroupedCell.experiment,
     Cell=GroupedCell,
     measure=measure,

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import wordsens as ws
 from wordsens.cli import main
 from wordsens.errors import InputError
-from wordsens.studies.sensitivity import SERIES, STUDY
-from wordsens.sweeps.series import series_along
+from wordsens.plotting.records import series_along
 from wordsens.sweeps.store import as_frame
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
@@ -19,7 +19,7 @@ GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 @pytest.fixture
 def heated(make_record):
     """S = n^0.5 / temperature, times a factor that the draw decides."""
-    return [
+    rows = [
         make_record(
             map=name,
             n=n,
@@ -33,26 +33,29 @@ def heated(make_record):
         for temperature in (1.0, 2.0, 4.0)
         for draw in (0, 1, 2)
     ]
+    return as_frame(rows)
 
 
 def test_any_axis_has_its_series(heated):
-    series = series_along(heated, "temperature", by=["map", "n"])
-    assert [dict(one.keys) for one in series] == [
-        {"map": m, "n": n} for m in ("raf", "relu-raf") for n in (10, 40)
-    ]
-    for one in series:
-        assert one.exponent.value == pytest.approx(-1)
-        assert [x for x, _ in one.points] == [1.0, 2.0, 4.0]
-        assert one.points[1][1].value == pytest.approx(dict(one.keys)["n"] ** 0.5 / 2 * 1.1)
-        assert (one.texts, one.along, one.points[0][1].n) == (3, (), 3)
-        assert one.to_dict()["fit"]["exponent"] == one.exponent.value
-    exponent = series_along(heated, "n", by=["map", "temperature"])[0].exponent
-    assert exponent.value == pytest.approx(0.5)
-    assert [one.keys for one in series_along(heated, "temperature")] == [one.keys for one in series]
-    assert series[0].label == "raf, n = 10"
+    points, series = series_along(heated, "temperature", by=["map", "n"])
+    keys = [(name, n) for name in ("raf", "relu-raf") for n in (10, 40)]
+    assert list(zip(series["map"], series["n"], strict=True)) == keys
+    assert [one.value for one in series["exponent"]] == pytest.approx([-1] * 4)
+    assert set(series["texts"]) == {3} and (series["from"].min(), series["to"].max()) == (1, 4)
+    for (_, n), part in points.groupby(["map", "n"]):
+        assert list(part["temperature"]) == [1.0, 2.0, 4.0]
+        assert [mean.value * t for mean, t in zip(part["value"], (1, 2, 4), strict=True)] == (
+            pytest.approx([n**0.5 * 1.1] * 3)
+        )
+        assert {mean.n for mean in part["value"]} == {3}
+        assert part["fit"].iloc[0] / part["fit"].iloc[2] == pytest.approx(4)
+    by_n = series_along(heated, "n", by=["map", "temperature"])[1]
+    assert by_n["exponent"][0].value == pytest.approx(0.5)
+    usual = series_along(heated, "temperature")[1]
+    assert sorted(zip(usual["map"], usual["n"], strict=True)) == keys
 
 
-def test_what_would_be_averaged_is_refused_and_what_moves_along_is_told(heated, make_record):
+def test_what_would_be_averaged_is_refused_and_what_moves_along_is_not(heated, make_record):
     with pytest.raises(
         InputError, match=r"leaves out n, which has several values at temperature = 1.0 \(10, 40\)"
     ):
@@ -66,11 +69,10 @@ def test_what_would_be_averaged_is_refused_and_what_moves_along_is_told(heated, 
     together = [
         make_record(n=n, d=2 * n, draw=draw, value=1 / n) for n in (4, 8) for draw in (0, 1)
     ]
-    (one,) = series_along(together, "n")
-    assert one.along == ("d",)
+    assert len(series_along(as_frame(together), "n")[1]) == 1  # d moves along with n
 
 
-def test_an_experiment_of_ones_own_is_one_file(tmp_path, monkeypatch, capsys):
+def test_a_study_of_ones_own_is_one_file(tmp_path, monkeypatch, capsys):
     shutil.copy(GUIDES / "own_kind.py", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -79,9 +81,17 @@ def test_an_experiment_of_ones_own_is_one_file(tmp_path, monkeypatch, capsys):
     assert main(["sweep", "run", "norms.yaml", "--quiet"]) == 0
     assert "norms: 15 cells done, 0 failed" in capsys.readouterr().out
     assert main(["sweep", "plot", "norms", "--x", "n", "--json"]) == 0
-    (series,) = json.loads(capsys.readouterr().out)["series"]
-    assert series["fit"]["exponent"] == pytest.approx(0, abs=1e-9)
-    assert [point["mean"] for point in series["points"]] == pytest.approx([4.0] * 3)
+    document = json.loads(capsys.readouterr().out)
+    (series,), points = document["series"], document["points"]
+    frame = ws.read_records("norms")
+    by_n = frame.groupby("n")["value"].mean()
+    assert [point["value"] for point in points] == pytest.approx(list(by_n))
+    summary = ws.summarize(frame)
+    assert list(summary.table()["norm"]) == pytest.approx(list(by_n))
+    (finding,) = summary.findings
+    assert set(finding.rows) == set(frame["cell"]) and "falls" in finding.sentence
+    assert list(ws.plotting.of_experiment(frame)) == ["mean-norm"]
+    assert len((GUIDES / "own_kind.py").read_text().splitlines()) < 120
     assert main(["sweep", "plot", "norms", "n=[2, 4]", "--x", "n", "--file", "norms.svg"]) == 0
     assert (tmp_path / "norms.svg").read_text().startswith("<?xml")
     for command, message in (
@@ -119,18 +129,15 @@ def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(
     capsys.readouterr()
     assert main(["sweep", "plot", "own", "--x", "n", "--by", "map", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [one["keys"] for one in document["series"]] == [
-        {"map": "own_map:WeightedMeans"},
-        {"map": "raf"},
-    ]
+    assert [one["map"] for one in document["series"]] == ["own_map:WeightedMeans", "raf"]
     assert (
         (tmp_path / "own" / "figures" / "value-against-n.png").read_bytes().startswith(b"\x89PNG")
     )
 
 
-def test_plot_and_summary_have_one_interval_whatever_the_order_of_the_rows(make_record):
+def test_an_interval_does_not_depend_on_the_order_of_the_rows(make_record):
     stream = np.random.default_rng(5)
-    records = [
+    rows = [
         make_record(
             n=n,
             draw=draw,
@@ -140,12 +147,6 @@ def test_plot_and_summary_have_one_interval_whatever_the_order_of_the_rows(make_
         for n in (5, 10, 20)
         for draw in range(4)
     ]
-    frame = as_frame(records)
-    intervals = {
-        (one.exponent.low, one.exponent.high)
-        for seed in range(3)
-        for shuffled in [frame.sample(frac=1, random_state=seed)]
-        for one in series_along(shuffled, "n")
-    }
-    (summarized,) = STUDY.tables(frame)[SERIES]["exponent"]
-    assert intervals == {(summarized.low, summarized.high)}
+    shuffled = [as_frame(rows).sample(frac=1, random_state=seed) for seed in range(3)]
+    exponents = [series_along(frame, "n")[1]["exponent"][0] for frame in shuffled]
+    assert len(set(exponents)) == 1

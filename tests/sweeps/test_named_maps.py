@@ -9,7 +9,7 @@ from tests.made_records import attempted, measured
 from tests.maps.tiny_models import save_tiny
 from wordsens.seeds import derive_seed
 from wordsens.sweeps.measurement import measure_sensitivity
-from wordsens.sweeps.sweep import experiment_named, parse_sweep
+from wordsens.sweeps.sweep import study_named, parse_sweep
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def cells(kind, model, **keys):
         "starts": 2,
         "steps": 3,
     }
-    return experiment_named(kind).Cell.parse({**usual, **keys})
+    return study_named(kind).Cell.parse({**usual, **keys})
 
 
 def test_a_transformer_in_a_sensitivity_cell(model):
@@ -144,7 +144,7 @@ def much_memory(n, d, seed):
 def test_a_matrix_that_forgets_searched_words_gives_every_column(kind):
     keys = {"text": "gaussian", "n": 20, "d": 16}
     little, much = (
-        measured(experiment_named(kind).Cell.parse({**keys, "map": f"{__name__}:{made.__name__}"}))
+        measured(study_named(kind).Cell.parse({**keys, "map": f"{__name__}:{made.__name__}"}))
         for made in (little_memory, much_memory)
     )
     assert little.value == pytest.approx(much.value, rel=1e-6)
@@ -153,9 +153,7 @@ def test_a_matrix_that_forgets_searched_words_gives_every_column(kind):
 
 
 def test_the_average_is_the_mean_change_by_random_perturbations():
-    cell = experiment_named("sensitivity").Cell.parse(
-        {"map": "rf", "text": "gaussian", "n": 6, "d": 40}
-    )
+    cell = study_named("sensitivity").Cell.parse({"map": "rf", "text": "gaussian", "n": 6, "d": 40})
     columns = measure_sensitivity(cell)
     phi, rows, generator = cell.build(), columns["arrays"]["rows"], torch.Generator().manual_seed(1)
     changes = []

@@ -15,10 +15,12 @@ import wordsens as ws
 from tests.made_records import CELLS
 from tests.sweeps.squares import GroupedCell, SquareCell, squares
 from wordsens.errors import WordsensError
+from wordsens.sweeps import STUDIES
 from wordsens.sweeps import run as runner
 from wordsens.sweeps.run import run, unfinished
 from wordsens.sweeps.store import FILE, Store
-from wordsens.sweeps.sweep import EXPERIMENTS, experiment_named
+from wordsens.sweeps.study import Study
+from wordsens.sweeps.sweep import study_named
 
 ROOT = Path(__file__).parents[2]
 OF_THE_RUN = (
@@ -40,20 +42,25 @@ SPECS = {
 
 def results(store):
     """What the cells decide, whoever measured them."""
-    records = sorted(store.records(), key=lambda record: record.cell)
+    records = sorted(store.rows(), key=lambda record: record["cell"])
     return [
-        {name: value for name, value in one.columns.items() if name not in OF_THE_RUN}
-        for one in records
+        {name: value for name, value in record.items() if name not in OF_THE_RUN}
+        for record in records
     ]
 
 
 def test_cells_are_measured_once_and_failures_again(tmp_path):
     cells = [*squares(3), SquareCell.parse({"fails": True})]
     with Store(tmp_path) as store:
-        assert [record.status for record in run(cells, store)] == ["done", "done", "done", "failed"]
+        assert [record["status"] for record in run(cells, store)] == [
+            "done",
+            "done",
+            "done",
+            "failed",
+        ]
         assert unfinished(cells, store) == cells[3:]
-        assert store.records()[3].error == "ValueError: it was told to"
-        assert [record.status for record in run(cells, store)] == ["failed"]
+        assert store.rows()[3]["error"] == "ValueError: it was told to"
+        assert [record["status"] for record in run(cells, store)] == ["failed"]
         assert len(unfinished(cells, store, witnesses=True)) == 4
         list(run(cells, store, witnesses=True))
         assert store.arrays(cells[2].key())["root"].tolist() == [2]
@@ -66,18 +73,20 @@ def test_a_cell_that_calls_sys_exit_fails_alone(tmp_path, workers):
         records = list(
             run([SquareCell.parse({"exits": True}), *squares(2)], store, workers=workers)
         )
-    assert sorted(record.error or "" for record in records) == ["", "", "SystemExit: no message"]
+    assert sorted(record["error"] or "" for record in records) == ["", "", "SystemExit: no message"]
 
 
 def test_cells_of_a_group_are_measured_together_and_one_that_fails_alone(tmp_path):
     cells = [GroupedCell.parse({"draw": draw, "fails": draw == 5}) for draw in range(8)]
     with Store(tmp_path) as store:
-        records = {record.draw: record for record in run(cells, store)}
-    assert [records[draw].error for draw in (1, 5)] == [None, "ValueError: it was told to"]
+        records = {record["draw"]: record for record in run(cells, store)}
+    assert [records[draw]["error"] for draw in (1, 5)] == [None, "ValueError: it was told to"]
     # 0 to 2; 3; 4 to 6, of which 5 fails, so each by itself; 7.
-    together = [draw for draw, record in records.items() if "together" in record.columns]
+    together = [draw for draw, record in records.items() if "together" in record]
     assert sorted(together) == [0, 1, 2]
-    assert all(record.value == draw**2 for draw, record in records.items() if record.done)
+    assert all(
+        record["value"] == draw**2 for draw, record in records.items() if record["status"] == "done"
+    )
 
 
 def test_an_interrupt_leaves_what_was_yielded(tmp_path):
@@ -96,32 +105,30 @@ def test_another_version_of_the_code_measures_again(tmp_path, monkeypatch):
             monkeypatch.setattr(f"wordsens.sweeps.{module}.code_version", lambda cell: "newer")
         assert len(unfinished(squares(2), store)) == 2
         list(run(squares(1), store))
-        assert [record.code for record in store.records()] == ["newer"]
+        assert [record["code"] for record in store.rows()] == ["newer"]
 
 
 @pytest.mark.slow_cases("audit")
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", STUDIES)
 def test_every_experiment_goes_to_the_store_to_a_frame_and_back(name, tmp_path):
-    cell = experiment_named(name).Cell.parse(CELLS[name])
+    cell = study_named(name).Cell.parse(CELLS[name])
     with Store(tmp_path) as store:
         (record,) = run([cell], store)
-        assert record.error is None
-        assert store.records() == [record]
+        assert record["error"] is None
+        (stored,) = store.rows()
+        assert {name: stored[name] for name in record} == json.loads(
+            json.dumps(record), object_hook=None
+        ) or stored == record
     frame = ws.read_records(tmp_path)
-    assert frame["value"].tolist() == [record.value]
-    if getattr(experiment_named(name), "summarize", None) is not None:
-        summary = ws.summarize(frame)
-        assert summary == ws.summarize([record])
-        assert r"\begin{tabular}" in summary.table().to_latex()
+    assert frame["value"].tolist() == [record["value"]]
+    if study_named(name).tables is not None:
+        assert r"\begin{tabular}" in ws.summarize(frame).table().to_latex()
 
 
-def test_no_finite_number_is_a_failure(monkeypatch):
-    monkeypatch.setattr("tests.sweeps.squares.SQUARES", None)  # found by name each time
-    experiment = runner.Experiment(
-        name="x", Cell=SquareCell, measure=lambda cell: {"value": float("nan")}
-    )
+def test_no_finite_number_is_a_failure():
+    study = Study(name="x", Cell=SquareCell, measure=lambda cell: {"value": float("nan")})
     with pytest.raises(WordsensError, match="is no finite number"):
-        runner.measure(experiment, squares(1)[0])
+        runner.measured(study, squares(1))
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +191,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_records(
         Store(here / spec, read_only=True) as whole,
     ):
         assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert len(store.records()) == 12
+        assert len(store.rows()) == 12
         assert results(store) == results(whole)
 
 
@@ -223,7 +230,7 @@ def test_signals_stop_a_run_and_its_workers_cleanly(here, tmp_path, sign, code, 
     said, err = process.communicate(timeout=60)
     assert (process.returncode, said) == (code, ""), err
     with Store(out, read_only=True) as store:
-        assert len(store.records()) == finished
+        assert len(store.rows()) == finished
     assert f"interrupted: {finished} of 12 cells are finished in {out}" in err
     assert "the same command goes on from there" in err
     assert "Traceback" not in err
@@ -283,7 +290,7 @@ def test_a_scheduler_whose_worker_is_killed_gives_all_cells(here, tmp_path):
     ):
         cells = squares(12, pause=0.05)
         for at, record in enumerate(run(cells, store, scheduler=str(address))):
-            assert record.done, record.error
+            assert record["status"] == "done", record["error"]
             if at == 2:
                 worker.kill()
         with Store(here / "squares", read_only=True) as whole:
@@ -296,17 +303,17 @@ def test_a_cell_that_kills_its_workers_is_given_up_and_the_others_come(tmp_path,
     once = SquareCell.parse({"draw": 3, "kills_once": str(tmp_path / "died")})
     with Store(tmp_path) as store:
         records = list(run([kills[0], *squares(2), once, kills[1]], store, workers=workers))
-        assert len(records) == len(store.records()) == 5
-    failed = [record for record in records if not record.done]
-    assert sorted(record.draw for record in failed) == [5, 6]
-    assert all("its worker died each time it was run" in record.error for record in failed)
-    assert sorted(record.value for record in records if record.done) == [0, 1, 9]
+        assert len(records) == len(store.rows()) == 5
+    failed = [record for record in records if record["status"] == "failed"]
+    assert sorted(record["draw"] for record in failed) == [5, 6]
+    assert all("its worker died each time it was run" in record["error"] for record in failed)
+    assert sorted(record["value"] for record in records if record["status"] == "done") == [0, 1, 9]
 
 
 @pytest.mark.parametrize("name", ["generalization", "correlations"])
 def test_workers_give_the_records_of_this_process_bit_for_bit(tmp_path, name):
-    cells = [experiment_named(name).Cell.parse({**CELLS[name], "draw": draw}) for draw in (0, 1)]
+    cells = [study_named(name).Cell.parse({**CELLS[name], "draw": draw}) for draw in (0, 1)]
     with Store(tmp_path / "here") as here, Store(tmp_path / "there") as there:
-        assert all(record.done for record in run(cells, here, threads=1))
-        assert all(record.done for record in run(cells, there, workers=1, threads=1))
+        assert all(record["status"] == "done" for record in run(cells, here, threads=1))
+        assert all(record["status"] == "done" for record in run(cells, there, workers=1, threads=1))
         assert results(here) == results(there)

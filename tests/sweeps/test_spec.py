@@ -11,10 +11,10 @@ from tests.made_records import CELLS
 from tests.maps.tiny_models import save_tiny
 from wordsens.errors import InputError
 from wordsens.sweeps.measurement import SensitivityCell
+from wordsens.sweeps import STUDIES
 from wordsens.sweeps.sweep import (
-    EXPERIMENTS,
     Sweep,
-    experiment_named,
+    study_named,
     load_sweep,
     paper_sweep,
     parse_sweep,
@@ -119,9 +119,9 @@ def test_a_grid_too_large_to_be_meant_is_refused_before_a_cell_is_built(monkeypa
         Sweep.parse({"name": "a", "grids": grids}).cells()
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", STUDIES)
 def test_small_cells_are_named_by_what_can_change_them(name):
-    kind = experiment_named(name).Cell
+    kind = study_named(name).Cell
     one = kind.parse(CELLS[name])
     assert one.key() == kind.parse(CELLS[name]).key() != one.key("another version")
     gpus = [kind.parse({**CELLS[name], "device": device}) for device in ("cuda", "cuda:1")]
@@ -254,7 +254,7 @@ def test_numbers_of_numpy_and_torch_are_those_of_python():
 
 
 @pytest.mark.parametrize("scale", ["quick", "laptop", "full"])
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "audit"])
+@pytest.mark.parametrize("name", [name for name in STUDIES if name != "audit"])
 def test_presets_are_valid_at_every_scale(name, scale):
     sweep, notices = paper_sweep(name, scale, seed=5)
     cells = sweep.cells()

@@ -12,80 +12,75 @@ import torch
 import wordsens as ws
 from tests.sweeps.squares import SquareCell, squares
 from wordsens.errors import InputError
-from wordsens.sweeps.run import failed, measure
+from wordsens.sweeps.run import failed, measured
 from wordsens.sweeps.store import (
     FILE,
     Store,
     StoreError,
     as_frame,
-    as_records,
     read_records,
     write_tables,
     write_whole,
 )
-from wordsens.sweeps.sweep import experiment_named
+from wordsens.sweeps.sweep import study_named
 
 
 @pytest.fixture
 def records():
-    return [measure(experiment_named(SquareCell.experiment), cell)[0] for cell in squares(4)]
+    return [record for record, _ in measured(study_named(SquareCell.experiment), squares(4))]
 
 
 def test_records_come_back_as_they_were(tmp_path, records):
     arrays = {"root": torch.tensor([1.5, 2.0])}
     with Store(tmp_path) as store:
         for record in records:
-            store.write(record, arrays if record.draw == 2 else None)
-        assert store.records() == records
-        assert store.records([records[2].cell, "none"]) == [records[2]]
-        assert torch.equal(store.arrays(records[2].cell)["root"], arrays["root"])
-        assert store.arrays(records[1].cell) is None
-        assert store.with_arrays() == {records[2].cell}
-    with pytest.raises(AttributeError, match="no column 'drawn'"):
-        _ = records[0].drawn
-    assert records[0].replace(value=7.0).value == 7.0
+            store.write(record, arrays if record["draw"] == 2 else None)
+        assert store.rows() == records
+        assert store.rows([records[2]["cell"], "none"]) == [records[2]]
+        assert torch.equal(store.arrays(records[2]["cell"])["root"], arrays["root"])
+        assert store.arrays(records[1]["cell"]) is None
+        assert store.finished(with_arrays=True) == {records[2]["cell"]}
 
 
 def test_a_finished_cell_is_not_replaced_by_a_failure(tmp_path, records):
     cell = squares(1)[0]
     with Store(tmp_path) as store:
-        store.write(failed(cell, "no"))
-        assert store.statuses([cell.key()]) == {cell.key(): "failed"}
+        store.write(failed(cell, "no")[0])
+        assert (store.finished(), len(store.rows())) == (set(), 1)
         store.write(records[0])
-        store.write(failed(cell, "no"))
-        assert [(record.status, record.value) for record in store.records()] == [("done", 0.0)]
+        store.write(failed(cell, "no")[0])
+        assert [(record["status"], record["value"]) for record in store.rows()] == [("done", 0.0)]
 
 
 def test_two_versions_of_the_code_are_not_mixed(tmp_path, records):
     with Store(tmp_path) as store:
         for record in records[:3]:
-            store.write(record.replace(code="older", cell=f"older {record.draw}"))
+            store.write({**record, "code": "older", "cell": f"older {record['draw']}"})
         store.write(records[0])
-        assert [record.draw for record in store.records()] == [0]
-        assert store.other_versions(SquareCell.experiment, records[0].code) == 3
-        assert store.last_code(SquareCell.experiment) == records[0].code
+        assert [record["draw"] for record in store.rows()] == [0]
+        assert store.other_versions(SquareCell.experiment, records[0]["code"]) == 3
+        assert store.codes() == {SquareCell.experiment: records[0]["code"]}
 
 
 def test_the_frame_the_tables_and_the_records_say_the_same(tmp_path, records):
     records = [
-        record.replace(list=(1, 2), hole=None if at else 3) for at, record in enumerate(records)
+        {**record, "list": (1, 2), "hole": None if place else 3, "mixed": ("a", 1)[place % 2]}
+        for place, record in enumerate(records)
     ]
     with Store(tmp_path) as store:
         for record in records:
             store.write(record)
-        write_tables(records, tmp_path, "squares")
+        write_tables(store.frame(), tmp_path, "squares:OWN")
     frame = ws.read_records(tmp_path)
     assert frame["value"].tolist() == [0.0, 1.0, 4.0, 9.0]
     assert str(frame["hole"].dtype) == "Int64"
-    assert as_records(frame) == records
-    assert as_records(records) == records
-    assert as_records(frame[frame.draw > 1]) == [
-        record.replace(hole=None) for record in records[2:]
+    assert frame.drop(columns="hole").to_dict("records") == [
+        {name: value for name, value in record.items() if name != "hole"} for record in records
     ]
-    plain = pd.read_parquet(tmp_path / "squares.parquet")
-    assert set(plain.columns) == set(frame.columns)
+    plain = pd.read_parquet(tmp_path / "squares-OWN.parquet")
+    assert list(plain.columns) == list(frame.columns)
     assert plain["list"].map(list).tolist() == [[1, 2]] * 4
-    assert pd.read_csv(tmp_path / "squares.csv")["value"].tolist() == frame["value"].tolist()
+    assert pd.read_csv(tmp_path / "squares-OWN.csv")["value"].tolist() == frame["value"].tolist()
     assert as_frame([]).empty
 
 
@@ -141,7 +136,7 @@ def test_a_full_disk_is_one_line_and_what_was_written_is_whole(tmp_path, records
             store.write(records[1], {"large": torch.zeros(100_000)})
         assert "\n" not in str(error.value)
     with Store(tmp_path, read_only=True) as store:
-        assert store.records() == [records[0]]
+        assert store.rows() == [records[0]]
         assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 

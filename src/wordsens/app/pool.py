@@ -1,17 +1,11 @@
-"""The worker processes: tasks in fair order, answers part by part, limits, and lost workers
-replaced.
-
-Not concurrent.futures: its workers send no parts, have no limits, and a task that runs there cannot
-be ended.
-"""
+"""The page's workers: tasks in fair order, answers part by part, limits, and lost workers
+replaced."""
 
 import asyncio
-import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from wordsens.app.settings import AppSettings
@@ -27,6 +21,7 @@ from wordsens.app.worker import (
     serve_tasks,
 )
 from wordsens.errors import BudgetError, InputError, WordsensError
+from wordsens.workers import Worker
 
 PATIENCE = 2.0
 """Seconds that a task has to stop by itself, before its worker is ended."""
@@ -38,15 +33,10 @@ MOST_EARLY_LOSSES = 3
 """Times that each worker may end before it is ready, until the page gives up: something is wrong
 with all."""
 
-_PROCESSES = multiprocessing.get_context("spawn")
-
 
 def _work(connection: Channel, memory: int, models: Sequence[str]) -> None:
     """The life of a worker: it loads the models, says that it is ready, or what is wrong with them,
     and serves."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the page's process, which ends its workers
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     with suppress(
         ImportError, ValueError, OSError
@@ -59,14 +49,13 @@ def _work(connection: Channel, memory: int, models: Sequence[str]) -> None:
         warm_up,
     )  # loads torch, which the page's own process never does
 
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        try:
-            warm_up(models)
-        except InputError as error:
-            connection.send((REFUSED, str(error)))
-            return
-        connection.send((READY, None))
-        serve_tasks(connection, TASKS)
+    try:
+        warm_up(models)
+    except InputError as error:
+        connection.send((REFUSED, str(error)))
+        return
+    connection.send((READY, None))
+    serve_tasks(connection, TASKS)
 
 
 class Job:
@@ -91,32 +80,6 @@ class Job:
             yield kind, value
 
 
-class _Worker:
-    """A process with its pipe, and its job; a thread of ours reads what it answers."""
-
-    def __init__(self, pool: "Pool"):
-        self.connection, theirs = _PROCESSES.Pipe()
-        arguments = (theirs, pool.settings.memory, pool.settings.models)
-        self.process = _PROCESSES.Process(target=_work, args=arguments, daemon=True)
-        self.process.start()
-        theirs.close()
-        self.ready = False
-        self.job: Job | None = None
-        self._pool, self._loop = pool, asyncio.get_running_loop()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def send(self, message: Any) -> None:
-        with suppress(OSError):  # gone: the reader notices
-            self.connection.send(message)
-
-    def _read(self) -> None:
-        with suppress(EOFError, OSError, RuntimeError):
-            while True:
-                self._loop.call_soon_threadsafe(self._pool.receive, self, self.connection.recv())
-        with suppress(RuntimeError):  # the loop has closed
-            self._loop.call_soon_threadsafe(self._pool.lose, self)
-
-
 class Pool:
     """The workers of a server; `broken` is the reason that none can be had, None where all is
     well."""
@@ -124,14 +87,25 @@ class Pool:
     def __init__(self, settings: AppSettings):
         self.settings = settings
         self.broken: WordsensError | None = None
-        self._workers: list[_Worker] = []
+        self._workers: list[Worker] = []
+        self._ready: set[Worker] = set()
+        self._jobs: dict[Worker, Job] = {}
         self._waiting: list[Job] = []
         self._closed = False
         self._early_losses = 0
 
     def start(self) -> None:
         """Start the processes; they are ready some seconds later, and tasks wait for that."""
-        self._workers = [_Worker(self) for _ in range(self.settings.workers)]
+        self._loop = asyncio.get_running_loop()
+        while len(self._workers) < self.settings.workers:
+            arguments = (self.settings.memory, self.settings.models)
+            lost, receive = partial(self._soon, self.lose), partial(self._soon, self.receive)
+            self._workers.append(Worker(_work, *arguments, receive=receive, lost=lost))
+
+    def _soon(self, function: Any, *arguments: Any) -> None:
+        """Call it in the page's thread; workers' messages come in others."""
+        with suppress(RuntimeError):  # the loop has closed
+            self._loop.call_soon_threadsafe(function, *arguments)
 
     def submit(
         self, name: str, arguments: dict[str, Any], visitor: str, *, brief: bool = False
@@ -161,62 +135,63 @@ class Pool:
         if job in self._waiting:
             self._waiting.remove(job)
             job.take(reason)
-        for worker in self._workers:
-            if worker.job is job:
+        for worker, running in self._jobs.items():
+            if running is job:
                 job.ending = job.ending or reason
                 worker.send(None)
                 if reason == OUT_OF_TIME or not job.brief:  # which is soon over
-                    asyncio.get_running_loop().call_later(PATIENCE, self._end_late, worker, job)
+                    self._loop.call_later(PATIENCE, self._end_late, worker, job)
 
-    def _end_late(self, worker: _Worker, job: Job) -> None:
-        if worker.job is job:
+    def _end_late(self, worker: Worker, job: Job) -> None:
+        if self._jobs.get(worker) is job:
             worker.process.terminate()
 
-    def receive(self, worker: _Worker, answer: Answer) -> None:
+    def receive(self, worker: Worker, answer: Answer) -> None:
         """Pass an answer of a worker on."""
         kind, value = answer
+        job = self._jobs.get(worker)
         if kind == READY:
-            worker.ready, self._early_losses = True, 0
-        elif worker.job is None:  # its models
+            self._ready.add(worker)
+            self._early_losses = 0
+        elif job is None:  # its models
             self.broken = InputError(value)
         elif kind == PART:
-            worker.job.take(kind, value)
+            job.take(kind, value)
         else:
-            job, worker.job = worker.job, None
+            del self._jobs[worker]
             job.take(job.ending if kind == STOPPED and job.ending else kind, value)
         self._give_out()
 
-    def lose(self, worker: _Worker) -> None:
+    def lose(self, worker: Worker) -> None:
         """Tell the job of a worker that is gone, and start another in its place."""
         if self._closed or worker not in self._workers:
             return
         self._workers.remove(worker)
         worker.connection.close()
-        if worker.job is not None:
-            worker.job.take(worker.job.ending or LOST)
-        self._early_losses += not worker.ready
+        if (job := self._jobs.pop(worker, None)) is not None:
+            job.take(job.ending or LOST)
+        self._early_losses += worker not in self._ready
         if self._early_losses > MOST_EARLY_LOSSES * self.settings.workers and self.broken is None:
             self.broken = WordsensError(
                 "the workers end before they are ready; their errors stand above"
             )
         if self.broken is None:
-            self._workers.append(_Worker(self))
+            self.start()
             self._give_out()
 
     def _give_out(self) -> None:
         """Give jobs to the free workers: brief ones, then those of visitors with the least running,
         then in order."""
         for worker in self._workers:
-            if worker.ready and worker.job is None and self._waiting:
-                running = [other.job.visitor for other in self._workers if other.job is not None]
+            if worker in self._ready and worker not in self._jobs and self._waiting:
+                running = [job.visitor for job in self._jobs.values()]
                 job = min(
                     self._waiting, key=lambda job: (not job.brief, running.count(job.visitor))
                 )
                 self._waiting.remove(job)
-                worker.job = job
+                self._jobs[worker] = job
                 worker.send(job.task)
-                seconds = self.settings.max_seconds
-                asyncio.get_running_loop().call_later(seconds, self.cancel, job, OUT_OF_TIME)
+                self._loop.call_later(self.settings.max_seconds, self.cancel, job, OUT_OF_TIME)
 
     async def close(self) -> None:
         """End the processes, within about GRACE seconds."""
@@ -227,7 +202,4 @@ class Pool:
 
     def _join(self) -> None:
         for worker in self._workers:
-            worker.process.join(GRACE / len(self._workers))
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join(GRACE)
+            worker.end(GRACE / len(self._workers))

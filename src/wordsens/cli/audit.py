@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wordsens.evaluation.requirement import Requirement
     from wordsens.maps.transformer.features import TransformerFeatures
     from wordsens.models.model import Model
-    from wordsens.sweeps.store import Record
+    from wordsens.sweeps.store import Row
     from wordsens.text import Document
 
 OUTPUTS = ("embedding", "probabilities")
@@ -193,7 +193,7 @@ def audit(options: AuditOptions) -> None:
         if (
             options.model is None
             and not options.resume
-            and any(record.done for record in store.records(order))
+            and any(record["status"] == "done" for record in store.rows(order))
         ):
             raise InputError(
                 f"the folder {options.out!r} holds records of {phi.name}, of which nothing tells "
@@ -201,11 +201,11 @@ def audit(options: AuditOptions) -> None:
                 "the same; pass --resume if it is, or another --out"
             )
         run_missing(cells, store, options, called="texts")
-        records = sorted(store.records(order), key=lambda record: order[record.cell])
-        write_tables(store.records(experiment="audit"), folder, "audit")
-    failed = [record for record in records if not record.done]
+        records = sorted(store.rows(order), key=lambda record: order[record["cell"]])
+        write_tables(store.frame(experiment="audit"), folder, "audit")
+    failed = [record for record in records if record["status"] == "failed"]
     if len(failed) == len(records):
-        fail_for(failed, len(cells), called="texts")
+        fail_for([record["error"] for record in failed], len(cells), called="texts")
     try:
         with stopped_by_sigterm():
             audit = _audit(options, texts, cells, records, phi, gate)
@@ -224,7 +224,7 @@ def audit(options: AuditOptions) -> None:
                 {
                     "command": "audit",
                     "version": __version__,
-                    "model": records[0].model,
+                    "model": records[0]["model"],
                     "map": audit.map_name,
                     "audit": audit.name,
                     "report": str(report),
@@ -368,7 +368,7 @@ def _audit(
     options: AuditOptions,
     texts: "AuditTexts",
     cells: "Sequence[AuditCell]",
-    records: "Sequence[Record]",
+    records: "Sequence[Row]",
     phi: "TransformerFeatures | Model",
     gate: "Sequence[Requirement]",
 ) -> "Audit":
@@ -378,7 +378,7 @@ def _audit(
     from wordsens.evaluation.audit.result import Audit, changes_since, unmet
     from wordsens.evaluation.audit.summary import summarise_audit
 
-    done = {record.cell for record in records if record.done}
+    done = {record["cell"] for record in records if record["status"] == "done"}
     documents = [
         document
         for document, cell in zip(texts.documents, cells, strict=True)
@@ -386,9 +386,9 @@ def _audit(
     ]
     model = cells[0].of_the_model()
     advice, no_advice = _advice(options, phi, documents, model)
-    summary = summarise_audit(audited(record) for record in records if record.done)
+    summary = summarise_audit(audited(record) for record in records if record["status"] == "done")
     return Audit(
-        name=records[0].audit,
+        name=records[0]["audit"],
         map_name=phi.name,
         removal=options.removal,
         texts=texts,

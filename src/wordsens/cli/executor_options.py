@@ -17,7 +17,9 @@ from wordsens.cli.terminal import notice, reporting, typed
 from wordsens.errors import InputError, WordsensError, require_count, require_device
 
 if TYPE_CHECKING:
-    from wordsens.sweeps.store import Record, Store
+    from pandas import DataFrame
+
+    from wordsens.sweeps.store import Row, Store
     from wordsens.sweeps.sweep import Sweep
 
 _place = partial(option, panel="Where cells run")
@@ -103,7 +105,8 @@ def run_missing(
     try:
         with stopped_by_sigterm(), reporting(len(left), called, quiet=options.quiet) as report:
             for record in run(left, store, witnesses=witnesses, **where):
-                done, failed = done + record.done, failed + (not record.done)
+                failed += record["status"] == "failed"
+                done += record["status"] == "done"
                 report.update(done + failed, now=_name(record))
     except KeyboardInterrupt as stop:
         raise type(stop)(
@@ -117,34 +120,33 @@ def run_missing(
 
 def measure_sweep(
     sweep: "Sweep", folder: str | Path, options: PlaceOptions, *, witnesses: bool
-) -> "tuple[list[Record], Path]":
+) -> "tuple[DataFrame, Path]":
     """Measure the cells that the folder has no value for; all records, in the cells' order, and the
     table of them."""
-    from wordsens.sweeps.run import save_sweep
-    from wordsens.sweeps.store import Store, file_name, write_tables
+    from wordsens.sweeps.store import Store, write_tables
 
     cells = sweep.cells()
     place = {cell.key(): at for at, cell in enumerate(cells)}
     with Store(folder) as store:
-        save_sweep(sweep, store.folder)
+        sweep.save(store.folder)
         run_missing(cells, store, options, witnesses=witnesses)
-        records = sorted(store.records(place), key=lambda record: place[record.cell])
-        return records, write_tables(records, store.folder, file_name(sweep.experiment))
+        records = store.frame(place)
+        records = records.iloc[records["cell"].map(place).argsort()].reset_index(drop=True)
+        return records, write_tables(records, store.folder, sweep.experiment)
 
 
-def fail_for(failed: Sequence["Record"], total: int, *, called: str = "cells") -> None:
+def fail_for(errors: Sequence[str], total: int, *, called: str = "cells") -> None:
     """Raise WordsensError when any cell failed, after everything else is written."""
-    if failed:
+    if errors:
         raise WordsensError(
-            f"{len(failed)} of {total} {called} failed, the first with {failed[0].error}; "
+            f"{len(errors)} of {total} {called} failed, the first with {errors[0]}; "
             "the same command tries them again"
         )
 
 
-def _name(record: "Record") -> str:
-    """A few words that tell a record apart, of whatever columns its experiment has."""
-    columns = record.columns
-    if columns.get("n") is not None:
-        texts = f"N={columns['texts']}" if columns.get("texts") else columns.get("text") or ""
-        return f"{columns.get('map') or columns.get('task') or ''} n={columns['n']} {texts}".strip()
-    return str(columns.get("source") or record.cell[:8])
+def _name(record: "Row") -> str:
+    """A few words that tell a record apart, of whatever columns its study has."""
+    if record.get("n") is not None:
+        texts = f"N={record['texts']}" if record.get("texts") else record.get("text") or ""
+        return f"{record.get('map') or record.get('task') or ''} n={record['n']} {texts}".strip()
+    return str(record.get("source") or record["cell"][:8])

@@ -290,10 +290,9 @@ def measure(options: MeasureOptions) -> None:
     with stopped_by_sigterm(), Store(options.out) as store:
         store.add_command(typed.get())
         measured, skipped = _measure_all(options, store)
-        records = [
-            record for record in store.records(experiment="sensitivity") if record.text == "given"
-        ]
-        _print(measured, skipped, write_tables(records, store.folder, "measure"), options)
+        records = store.frame(experiment="sensitivity")
+        given = records[records["text"] == "given"] if len(records) else records
+        _print(measured, skipped, write_tables(given, store.folder, "measure"), options)
 
 
 def _print(
@@ -444,8 +443,8 @@ def _measured(
             if wants_swaps:
                 swaps = (
                     None
-                    if record.swap is None
-                    else (record.swap, tuple(json.loads(str(record.swapped_for))))
+                    if record["swap"] is None
+                    else (record["swap"], tuple(json.loads(str(record["swapped_for"]))))
                 )
                 result = None if swaps is None else result
     if result is None:

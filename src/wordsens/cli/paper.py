@@ -15,13 +15,13 @@ from wordsens.cli.terminal import notice, print_json, stdout
 from wordsens.display.terminal import print_view
 from wordsens.errors import InputError, require_choice, require_count, require_extra
 from wordsens.search.plan import EFFORTS
-from wordsens.sweeps import EXPERIMENTS, SCALES
+from wordsens.sweeps import SCALES, STUDIES
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.sweeps.sweep import Sweep
 
-FIGURES = tuple(name for name, (_, text) in EXPERIMENTS.items() if text)
+FIGURES = tuple(name for name, (_, text) in STUDIES.items() if text)
 OF_ALL = tuple(name for name in FIGURES if name != "control")
 """The figures of `all`: control, which trains networks, takes a minute more and is asked for by
 name."""
@@ -39,7 +39,7 @@ _OF_TEXTS = {
 _OF_ATTENTION = {"layer": 1, "head": MEAN, "prompt": None, "answer": None}
 
 _FIGURES_HELP = "; ".join(
-    [f"{name}: {text}" for name, (_, text) in EXPERIMENTS.items() if text]
+    [f"{name}: {text}" for name, (_, text) in STUDIES.items() if text]
     + [
         "all: every figure, and the report. KEY=VALUE changes the cells: n=[10,20,50] d=192 "
         "map=raf."
@@ -241,23 +241,21 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
         if not options.as_json and (folder / FILE).exists():
             keys = [cell.key() for cell in sweep.cells()]
             with Store(folder, read_only=True) as store:
-                done = [record for record in store.records(keys) if record.done]
+                records = store.frame(keys)
+            done = 0 if records.empty else int((records["status"] == "done").sum())
             if done:
-                stdout().print(
-                    f"{len(done)} of {len(keys)} cells are finished; of these:", style="bold"
-                )
-                print_view(summarize(done).view(verbose=options.verbose), stdout())
+                stdout().print(f"{done} of {len(keys)} cells are finished; of these:", style="bold")
+                print_view(summarize(records).view(verbose=options.verbose), stdout())
         raise
-    done = [record for record in records if record.done]
-    failed = [record for record in records if not record.done]
-    if not done:
-        fail_for(failed, len(records))
-    figures = save_figures(done, folder / "figures", options.style)
-    summary = summarize(done)
+    errors = list(records["error"][records["status"] == "failed"])
+    if len(errors) == len(records):
+        fail_for(errors, len(records))
+    figures = save_figures(records, folder / "figures", options.style)
+    summary = summarize(records)
     if not options.as_json:
         print_view(summary.view(verbose=options.verbose), stdout())
         stdout().print(f"results  {tables}\nfigures  {folder / 'figures'}", soft_wrap=True)
-    fail_for(failed, len(records))
+    fail_for(errors, len(records))
     return {
         "command": f"paper {name}",
         "version": __version__,

@@ -3,7 +3,7 @@ runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,8 @@ from wordsens.errors import InputError
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
-    from wordsens.sweeps.store import Record
+    from pandas import DataFrame
+
     from wordsens.sweeps.sweep import Sweep
 
 sweep = typer.Typer(
@@ -62,31 +63,19 @@ def run(options: RunOptions) -> None:
     device = [] if options.device is None else [f"device={options.device}"]
     chosen, folder = _source(options.spec, [*(options.overrides or ()), *device], options.out)
     records, tables = measure_sweep(chosen, folder, options, witnesses=options.witnesses)
-    failed = [record for record in records if not record.done]
-    seconds = sum(record.seconds for record in records)
+    counts = _counts(records)
+    errors = [failure["error"] for failure in counts["failed"]]
     if options.as_json:
-        counts = {
-            "cells": len(records),
-            "done": len(records) - len(failed),
-            "failed": _failures(failed),
-        }
-        head = {
-            "command": "sweep run",
-            "version": __version__,
-            "name": chosen.name,
-            "experiment": chosen.experiment,
-        }
-        print_json({**head, **counts, "seconds": seconds, "records": str(tables)})
+        head = _head("sweep run", chosen)
+        print_json({**head, "cells": len(records), **counts, "records": str(tables)})
     else:
         console = stdout()
-        console.print(
-            f"{chosen.name}: {len(records) - len(failed)} cells done, {len(failed)} failed",
-            style="bold",
-        )
-        _print_failures(failed)
-        console.print(f"computed for {duration(seconds)} (h:mm:ss) of one process's time")
+        line = f"{chosen.name}: {counts['done']} cells done, {len(errors)} failed"
+        console.print(line, style="bold")
+        _print_failures(counts["failed"])
+        console.print(f"computed for {duration(counts['seconds'])} (h:mm:ss) of process time")
         console.print(f"results  {tables}", soft_wrap=True)
-    fail_for(failed, len(records))
+    fail_for(errors, len(records))
 
 
 @sweep.command()
@@ -100,30 +89,31 @@ def status(
     """
     chosen, folder = _source(spec, overrides or (), out)
     keys, records = _last_records(chosen, folder)
-    failed = [record for record in records if not record.done]
-    done, seconds = len(records) - len(failed), sum(record.seconds for record in records)
+    counts, to_come = _counts(records), len(keys) - len(records)
     if as_json:
-        head = {
-            "command": "sweep status",
-            "version": __version__,
-            "name": chosen.name,
-            "experiment": chosen.experiment,
-        }
-        counts = {
-            "cells": len(keys),
-            "done": done,
-            "failed": _failures(failed),
-            "to_come": len(keys) - len(records),
-        }
-        print_json({**head, **counts, "seconds": seconds})
+        counts |= {"to_come": to_come}
+        print_json({**_head("sweep status", chosen), "cells": len(keys), **counts})
         return
-    console = stdout()
-    console.print(
-        f"{chosen.name}: {done} of {len(keys)} cells done ({done / len(keys):.0%})", style="bold"
-    )
-    console.print(f"{len(failed)} failed, {len(keys) - len(records)} to come")
-    _print_failures(failed)
-    console.print(f"computed for {duration(seconds)} (h:mm:ss) of one process's time so far")
+    console, done, failures = stdout(), counts["done"], counts["failed"]
+    line = f"{chosen.name}: {done} of {len(keys)} cells done ({done / len(keys):.0%})"
+    console.print(line, style="bold")
+    console.print(f"{len(failures)} failed, {to_come} to come")
+    _print_failures(failures)
+    console.print(f"computed for {duration(counts['seconds'])} (h:mm:ss) of process time so far")
+
+
+def _head(command: str, chosen: "Sweep") -> dict[str, str]:
+    names = {"name": chosen.name, "experiment": chosen.experiment}
+    return {"command": command, "version": __version__, **names}
+
+
+def _counts(records: "DataFrame") -> dict[str, Any]:
+    """How many cells are done, which failed, and the seconds that all took."""
+    if records.empty:
+        return {"done": 0, "failed": [], "seconds": 0.0}
+    failed = records[records["status"] == "failed"][["cell", "error"]].to_dict("records")
+    seconds = float(records["seconds"].sum())
+    return {"done": len(records) - len(failed), "failed": failed, "seconds": seconds}
 
 
 @sweep.command()
@@ -136,20 +126,20 @@ def export(
 
     Example: wordsens sweep export try
     """
-    from wordsens.sweeps.store import Store, file_name, write_tables
+    from wordsens.sweeps.store import read_records, write_tables
 
     target = Path(out or folder)
     if not target.is_dir():
         raise InputError(f"`out` (={str(target)!r}) is no folder; make it first")
-    with Store(folder, read_only=True) as store:
-        names = dict.fromkeys(record.experiment for record in store.records())
-        tables = {name: store.records(experiment=name) for name in names}
-    paths = [write_tables(records, target, file_name(name)) for name, records in tables.items()]
+    records = read_records(folder)
+    paths = [
+        write_tables(part.dropna(axis=1, how="all"), target, str(name))
+        for name, part in (() if records.empty else records.groupby("experiment", sort=False))
+    ]
     if as_json:
-        count, files = sum(map(len, tables.values())), [str(path) for path in paths]
-        print_json(
-            {"command": "sweep export", "version": __version__, "records": count, "files": files}
-        )
+        files = [str(path) for path in paths]
+        head = {"command": "sweep export", "version": __version__}
+        print_json({**head, "records": len(records), "files": files})
     for path in paths if not as_json else ():
         stdout().print(f"{path}\n{path.with_suffix('.csv')}", soft_wrap=True)
 
@@ -185,52 +175,40 @@ def plot(options: PlotOptions) -> None:
 
     Example: wordsens sweep plot try --x temperature --by n
     """
+    import pandas as pd
+
     from wordsens.plotting import along
-    from wordsens.sweeps.series import column_title, series_along
+    from wordsens.plotting.records import column_title, series_along
+    from wordsens.results import split_estimates
 
     chosen, folder = _source(options.spec, options.overrides or (), options.out)
     keys, records = _last_records(chosen, folder)
-    if not any(record.done for record in records):
+    if not _counts(records)["done"]:
         raise InputError(
             f"`spec` (={options.spec!r}) has no finished cell in {folder}; run the sweep first"
         )
     if len(records) < len(keys):
         notice(f"{len(keys) - len(records)} of the sweep's {len(keys)} cells have no result yet")
     by = None if options.by is None else [name.strip() for name in options.by.split(",") if name]
-    series = series_along(records, options.x, options.y, by)
-    path = (
-        Path(options.file)
-        if options.file
-        else folder / "figures" / f"{options.y}-against-{options.x}.png"
-    )
+    points, series = series_along(records, options.x, options.y, by)
+    usual = folder / "figures" / f"{options.y}-against-{options.x}.png"
+    path = Path(options.file) if options.file else usual
     if path.suffix not in (".pdf", ".png", ".svg"):
         raise InputError(f"`file` (={options.file!r}) must end with .pdf, .png, .svg")
     figure = along(records, options.x, options.y, by=by, logarithmic=not options.linear)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     if options.as_json:
-        head = {
-            "command": "sweep plot",
-            "version": __version__,
-            "name": chosen.name,
-            "x": options.x,
-            "y": options.y,
+        tables = {
+            name: pd.DataFrame(split_estimates(frame.to_dict("list"))).to_dict("records")
+            for name, frame in (("series", series), ("points", points))
         }
-        print_json({**head, "series": [line.to_dict() for line in series], "file": str(path)})
+        axes = {"x": options.x, "y": options.y, "file": str(path)}
+        print_json({**_head("sweep plot", chosen), **axes, **tables})
         return
-    rows = [
-        (
-            line.label or "all results",
-            f"{line.points[0][0]}-{line.points[-1][0]}",
-            line.texts,
-            "" if line.exponent is None else str(line.exponent),
-        )
-        for line in series
-    ]
     title = f"{column_title(records, options.y)} ~ {options.x}^exponent"
     note = "Exponents by least squares on logarithms, [95 % confidence interval]."
-    headings = ("series", options.x, "texts", "exponent")
-    table = Table.of_rows("", headings, rows, note=note, most=len(rows))
+    table = Table("", series.to_dict("list"), note=note, most=len(series))
     print_view(View(title, (table,)), stdout())
     stdout().print(f"figure   {path}", soft_wrap=True)
 
@@ -261,23 +239,19 @@ def _source(
     return chosen, folder or Path(chosen.name)
 
 
-def _last_records(chosen: "Sweep", folder: Path) -> "tuple[list[str], list[Record]]":
+def _last_records(chosen: "Sweep", folder: Path) -> "tuple[list[str], DataFrame]":
     """The keys of the sweep's cells under the version of the code that wrote last there, and their
     records."""
     from wordsens.sweeps.store import Store
 
     with Store(folder, read_only=True) as store:
-        code = store.last_code(chosen.experiment)
+        code = store.codes().get(chosen.experiment)
         keys = [cell.key(code) for cell in chosen.cells()]
-        return keys, store.records(keys)
+        return keys, store.frame(keys)
 
 
-def _failures(failed: "list[Record]") -> list[dict[str, str]]:
-    return [{"cell": record.cell, "error": record.error} for record in failed]
-
-
-def _print_failures(failed: "list[Record]") -> None:
-    for record in failed[:_LISTED]:
-        stdout().print(f"failed   {record.cell}  {record.error}", soft_wrap=True)
-    if len(failed) > _LISTED:
-        stdout().print(f"         and {len(failed) - _LISTED} more")
+def _print_failures(failures: list[dict[str, str]]) -> None:
+    for failure in failures[:_LISTED]:
+        stdout().print(f"failed   {failure['cell']}  {failure['error']}", soft_wrap=True)
+    if len(failures) > _LISTED:
+        stdout().print(f"         and {len(failures) - _LISTED} more")

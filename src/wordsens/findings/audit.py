@@ -17,7 +17,7 @@ from wordsens.evaluation.audit.summary import AuditChange
 from wordsens.evaluation.audit.text import AuditedText
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.intervals import ends, mean_estimate
-from wordsens.sweeps.store import Record
+from wordsens.sweeps.store import Row
 from wordsens.text.english import PLACES, kind_of, place_of
 from wordsens.text.whole_words import TAKEN_APART, takes_apart
 
@@ -51,7 +51,7 @@ def audit_findings(
 
 def findings_of(audit: Audit) -> list[Finding]:
     """The findings of an audit in memory."""
-    texts = [audited(record) for record in audit.records if record.done]
+    texts = [audited(record) for record in audit.records if record["status"] == "done"]
     return audit_findings(texts, advice=audit.advice, changes=audit.changes)
 
 
@@ -61,7 +61,7 @@ def save_findings(folder: Path, audit: str, findings: Sequence[Finding]) -> None
     (folder / FILE).write_text(json.dumps(saved, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-def findings_of_records(audit: str, records: Sequence[Record], folder: Path) -> list[Finding]:
+def findings_of_records(audit: str, records: Sequence[Row], folder: Path) -> list[Finding]:
     """The findings that the audit's command printed, where it wrote them down; else those of its
     records."""
     saved = _saved(folder).get(audit)
@@ -275,7 +275,7 @@ def _not_measured(audit: Audit) -> list[str]:
             "once"
         )
     left_out = [f"{source}: {reason}" for source, reason in audit.texts.left_out]
-    failed = [f"{record.source}: {record.error}" for record in audit.failed]
+    failed = [f"{record['source']}: {record['error']}" for record in audit.failed]
     for what, named in (("left out", left_out), ("failed", failed)):
         if named:
             more = f"; and {len(named) - _NAMED} more" if len(named) > _NAMED else ""

@@ -2,6 +2,7 @@
 folder."""
 
 import copy
+import hashlib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,10 +15,10 @@ from typing import Any, cast
 import torch
 
 from wordsens.errors import InputError, running
+from wordsens.files import own_sources
 from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.base import FeatureMap
 from wordsens.models.function import load_named
-from wordsens.sources import source_digest
 
 
 def build_custom(name: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> FeatureMap:
@@ -91,4 +92,5 @@ def custom_content(name: str) -> str:
             f"`map` names the module {module!r}, which is neither installed nor a file of the "
             "current folder"
         )
-    return source_digest({module: Path(spec.origin)}, package=False)
+    files = sorted(own_sources(module, Path(spec.origin)))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -23,7 +23,7 @@ from wordsens.plotting.style import (
     styles_of,
 )
 from wordsens.results import split_estimates
-from wordsens.sweeps.experiment import key_text
+from wordsens.sweeps.study import key_text
 
 Columns = str | Sequence[str] | None
 

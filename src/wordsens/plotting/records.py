@@ -1,52 +1,51 @@
-"""Figures of records: those of their experiment, and any column against any other."""
+"""Figures of records: those of their study, and any column against any other."""
 
 from collections.abc import Sequence
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wordsens.errors import InputError
-from wordsens.intervals import Bounds
-from wordsens.plotting.axes import Points
+from wordsens.errors import InputError, require_choice
+from wordsens.intervals import power_law
 from wordsens.plotting.figures import label_of, lines
 from wordsens.plotting.style import BARS, MOST_SERIES, StyledFigure, StyleFile, in_style
-from wordsens.sweeps.experiment import Column, estimate, grouped, varying_columns
-from wordsens.sweeps.series import column_title, series_along
-from wordsens.sweeps.store import Record, as_frame, as_records
-from wordsens.sweeps.study import Study
+from wordsens.sweeps.study import means, rank, varying_columns
 from wordsens.sweeps.sweep import finished_of_one
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Figures = dict[str, Any]
 """By the name of the file."""
 
+# The most axes of a sweep besides the length that have a figure each.
 _MOST_AXES = 3
-"""The most axes of a sweep besides the length that have a figure each."""
+
+# A record's map is drf4: the depth is no key beside it.
+_OF_MAP = ("depth",)
 
 
-def of_experiment(records: Any, *, style: StyleFile = None) -> Figures:
-    """The figures of an experiment, by the names of the files that `wordsens paper` writes.
+def of_experiment(records: "DataFrame", *, style: StyleFile = None) -> Figures:
+    """The figures of a study, by the names of the files that `wordsens paper` writes.
 
     Args:
-        records: a DataFrame of `read_records`, or records; failed ones are left out.
+        records: of `read_records`, or some of its rows; failed ones are left out.
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
-        InputError: no record is finished, or they are of several experiments.
+        InputError: no record is finished, or they are of several studies.
 
     >>> of_experiment(ws.read_records("out"))["sensitivity"]  # doctest: +SKIP
     """
-    experiment, done = finished_of_one(records)
+    study, done = finished_of_one(records)
     with in_style(style):
-        whole = as_frame(done) if isinstance(experiment, Study) and experiment.figures else done
-        drawn = (experiment.figures or along_axes)(whole)
-    shown = {name: figure for name, figure in drawn.items() if figure is not None}
-    for figure in shown.values():
+        figures = dict((study.figures or along_axes)(done))
+    for figure in figures.values():
         figure.style = style
-    return shown
+    return figures
 
 
-def save_figures(records: Sequence[Record], folder: Path, style: StyleFile) -> list[Path]:
-    """Write the figures of an experiment's records as PDF, SVG and PNG, and give their paths."""
+def save_figures(records: "DataFrame", folder: Path, style: StyleFile) -> list[Path]:
+    """Write the figures of a study's records as PDF, SVG and PNG, and give their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for file, figure in of_experiment(records, style=style).items():
@@ -56,7 +55,7 @@ def save_figures(records: Sequence[Record], folder: Path, style: StyleFile) -> l
     return paths
 
 
-def along_axes(records: Sequence[Record], besides: Sequence[str] = ()) -> Figures:
+def along_axes(records: "DataFrame", besides: Sequence[str] = ()) -> Figures:
     """A figure for each axis of a sweep that has several values, all of them numbers; for at most
     three."""
     axes = [
@@ -67,24 +66,8 @@ def along_axes(records: Sequence[Record], besides: Sequence[str] = ()) -> Figure
     return {f"along-{axis.replace('_', '-')}": along(records, axis) for axis in axes[:_MOST_AXES]}
 
 
-def curves_of(
-    records: Sequence[Record],
-    name: Column,
-    x: Column,
-    y: Column = "value",
-    bounds: Bounds | None = None,
-) -> dict[str, Points]:
-    """For each series, the mean of y over the draws at each x, sorted; places where no record has y
-    are left out."""
-    curves: dict[str, Points] = {}
-    for (series, place), group in grouped(records, name, x).items():
-        if (mean := estimate(group, y, bounds)) is not None:
-            curves.setdefault(series, []).append((place, mean))
-    return {series: sorted(curve, key=itemgetter(0)) for series, curve in curves.items()}
-
-
 def along(
-    records: Any,
+    records: "DataFrame",
     x: str,
     y: str = "value",
     *,
@@ -96,7 +79,7 @@ def along(
     records.
 
     Args:
-        records: a DataFrame of `read_records`, or records; failed ones are left out.
+        records: of `read_records`, or some of its rows; failed ones are left out.
         x, y: columns.
         by: the columns that tell series apart; None for every key of the specs that would else be
             averaged over.
@@ -107,35 +90,98 @@ def along(
     Raises:
         InputError: more series than a figure can tell apart, or what `series_along` refuses.
     """
-    done = [record for record in as_records(records) if record.done]
-    series = series_along(done, x, y, by)
+    points, series = series_along(records, x, y, by)
     if len(series) > MOST_SERIES:
         raise InputError(
             f"`by` gives {len(series)} series, but a figure tells at most {MOST_SERIES} apart; "
             "choose some with KEY=VALUE, and draw several figures"
         )
-    means = [point for one in series for point in one.points]
-    numbers = all(isinstance(place, int | float) for place, _ in means)
-    positive = numbers and all(place > 0 and mean.value > 0 for place, mean in means)
-    logarithmic = logarithmic and positive
-    labels = {x: x.replace("_", " "), y: column_title(done, y)}
-    keys: dict[str, Any] = {}
-    rows: list[dict[str, Any]] = []
-    for one in series:
-        keys, fit = dict(one.keys) or {"records": "all records"}, dict[Any, float]()
-        if logarithmic and one.exponent is not None and one.constant is not None:
-            name = label_of(keys, list(keys))
-            labels[name] = f"{name}: exponent {one.exponent}"
-            fit = {place: one.constant * place**one.exponent.value for place, _ in one.points}
-        rows += [{x: place, y: mean, "fit": fit.get(place)} | keys for place, mean in one.points]
+    numbers = [cell for cell in points[x] if isinstance(cell, int | float)]
+    positive = len(numbers) == len(points) and min(numbers) > 0
+    logarithmic = logarithmic and positive and min(mean.value for mean in points[y]) > 0
+    colour = [name for name in series if name not in SERIES]
+    labels = {x: x.replace("_", " "), y: column_title(records, y)}
+    for row in series.to_dict("records") if logarithmic else ():
+        if row["exponent"] is not None:
+            name = label_of(row, colour)
+            labels[name] = f"{name}: exponent {row['exponent']}"
     return lines(
-        {name: [row[name] for row in rows] for name in rows[0]},
+        points,
         x=x,
         y=y,
-        colour=list(keys),
+        colour=colour,
         log="xy" if logarithmic else "",
-        fit="fit",
+        fit="fit" if logarithmic else "",
         labels=labels,
         caption=BARS.replace("draws", "records"),
         style=style,
     )
+
+
+SERIES = ("from", "to", "texts", "exponent")
+"""The columns of a series besides its keys: the ends of x, the number of different texts, and the
+exponent of y against x, None where there is no fit."""
+
+
+def series_along(
+    records: "DataFrame", x: str, y: str = "value", by: Sequence[str] | None = None
+) -> "tuple[DataFrame, DataFrame]":
+    """The finished records as series of y against x: one row per point (the keys of its series, x,
+    the mean of y over its records, and `fit`, the power law there), and one row per series (the
+    keys and SERIES).
+
+    Records that share x and the keys of a series are averaged: they may differ in seed, draw and
+    sample only.
+
+    Args:
+        records: of one study; those without x or y are left out.
+        x, y: columns; y has numbers.
+        by: the columns that tell series apart; None for every key of the specs that would else be
+            averaged over.
+
+    Raises:
+        InputError: no such column, nothing to show, or records that differ in more would be
+            averaged.
+    """
+    import pandas as pd
+
+    done = records[records["status"] == "done"]
+    known = [str(name) for name in done if done[name].notna().any()]
+    for argument, name in (("x", x), ("y", y), *(("by", name) for name in by or ())):
+        require_choice(argument, name, known)
+    if by is None:
+        varying = varying_columns(done, besides=(x, *_OF_MAP))
+        by = [name for name in varying if done.groupby(x)[name].nunique(dropna=False).max() > 1]
+    done = done[done[x].notna() & pd.to_numeric(done[y], errors="coerce").notna()]
+    if done.empty:
+        raise InputError(
+            f"`y` (={y!r}) is no number of any finished record that has {x}; run the sweep first"
+        )
+    besides = (x, *by, *(_OF_MAP if "map" in by else ()))
+    keys = list(by) or ["records"]
+    done = done.assign(records="all records", text_name=done.get("source", done["cell"]))
+    done = done.sort_values([*keys, x], key=lambda cells: cells.map(rank), kind="stable")
+    for place, part in done.groupby([*keys, x], dropna=False, sort=False):
+        for name, values in varying_columns(part, besides=besides).items():
+            raise InputError(
+                f"`by` leaves out {name}, which has several values at {x} = {place[-1]} "
+                f"({', '.join(map(str, values[:4]))}), and they would be averaged; add {name} to "
+                f"it, or choose some with {name}=..."
+            )
+    points = means(done, [*keys, x], {y: y}).drop(columns="draws")
+    series = []
+    for _, part in done.groupby(keys, dropna=False, sort=False):
+        texts = part["text_name"].fillna(part["cell"])
+        exponent, constant = power_law(list(part[x]), list(part[y]), list(texts)) or (None, 0.0)
+        places = list(part[x])
+        cells = {"from": places[0], "to": places[-1], "texts": texts.nunique()}
+        series.append({name: part[name].iloc[0] for name in keys} | cells | {"exponent": exponent})
+        if exponent is not None:
+            here = (points[keys].astype(str) == part[keys].astype(str).iloc[0]).all(axis=1)
+            points.loc[here, "fit"] = constant * points[x][here].astype(float) ** exponent.value
+    return points if "fit" in points else points.assign(fit=None), pd.DataFrame(series)
+
+
+def column_title(records: "DataFrame", name: str) -> str:
+    """A column as a figure names it: "word sensitivity S" for the value of sensitivity."""
+    return finished_of_one(records)[0].value if name == "value" else name.replace("_", " ")

@@ -8,7 +8,6 @@ from wordsens.intervals import LEAST, difference
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Run
 from wordsens.studies.sensitivity import as_defined, curves
-from wordsens.sweeps.store import as_frame
 
 
 def comparison(runs: Sequence[Run]) -> Table:
@@ -17,7 +16,7 @@ def comparison(runs: Sequence[Run]) -> Table:
     import pandas as pd
 
     parts = [
-        (run.name, *as_defined(as_frame(part.done)))
+        (run.name, *as_defined(part.frame))
         for run in runs
         for part in run.parts
         if part.name == "sensitivity" and part.done

@@ -4,12 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wordsens.errors import InputError
 from wordsens.files import named_path
-from wordsens.sweeps.store import FILE, Record, Store
-from wordsens.sweeps.sweep import experiment_named, summarize
+from wordsens.sweeps.store import FILE, Row, Store, as_frame
+from wordsens.sweeps.study import Summary
+from wordsens.sweeps.sweep import study_named
+
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -17,20 +22,24 @@ class Part:
     """The records of one experiment in a folder, in the order in which they were measured."""
 
     name: str
-    records: tuple[Record, ...]
+    records: tuple[Row, ...]
 
     @property
-    def done(self) -> list[Record]:
+    def done(self) -> list[Row]:
         """The records with a value."""
-        return [record for record in self.records if record.done]
+        return [record for record in self.records if record["status"] == "done"]
 
     @cached_property
-    def summary(self) -> Any:
+    def frame(self) -> "DataFrame":
+        """The records with a value, as a DataFrame."""
+        return as_frame(self.done)
+
+    @cached_property
+    def summary(self) -> Summary | None:
         """What they say together; None without a summary. InputError where they do not go
         together."""
-        experiment = experiment_named(self.name)
-        has = getattr(experiment, "tables", None) or getattr(experiment, "summarize", None)
-        return summarize(self.done) if has and self.done else None
+        study = study_named(self.name)
+        return study.summary(self.frame) if study.tables and self.done else None
 
 
 @dataclass(frozen=True)
@@ -53,14 +62,14 @@ class Run:
     commands: tuple[dict[str, Any], ...] = ()
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> list[Row]:
         """Of every kind."""
         return [record for part in self.parts for record in part.records]
 
     @property
-    def failed(self) -> list[Record]:
+    def failed(self) -> list[Row]:
         """The records of cells that failed."""
-        return [record for record in self.records if not record.done]
+        return [record for record in self.records if record["status"] == "failed"]
 
 
 def load_runs(folders: Iterable[str | Path]) -> list[Run]:
@@ -96,9 +105,9 @@ def _load(path: Path, name: str) -> Run:
             f"{str(path.parent)!r}?"
         )
     with Store(path, read_only=True) as store:
-        records, commands = store.records(), tuple(store.commands())
-        names = list(dict.fromkeys(record.experiment for record in records))
-        codes = {record.experiment: record.code for record in records}
+        records, commands = store.rows(), tuple(store.commands())
+        names = list(dict.fromkeys(record["experiment"] for record in records))
+        codes = {record["experiment"]: record["code"] for record in records}
         others = {
             one: count for one, code in codes.items() if (count := store.other_versions(one, code))
         }
@@ -108,7 +117,8 @@ def _load(path: Path, name: str) -> Run:
             "finished run"
         )
     parts = tuple(
-        Part(one, tuple(record for record in records if record.experiment == one)) for one in names
+        Part(one, tuple(record for record in records if record["experiment"] == one))
+        for one in names
     )
     unread = tuple(
         f"{count} {one} cells of another version of the code" for one, count in others.items()

@@ -53,9 +53,7 @@ def _origin(run: Run, name: str) -> list[Any]:
     def values(column: str, render: Callable[[Any], str] = str) -> str:
         """The different values of a column, the most frequent first; numbers in order."""
         counts = Counter(
-            value
-            for record in run.records
-            if (value := record.columns.get(column)) not in (None, "")
+            value for record in run.records if (value := record.get(column)) not in (None, "")
         )
         ordered = (
             sorted(counts)
@@ -70,7 +68,7 @@ def _origin(run: Run, name: str) -> list[Any]:
         + (f" and {failed:,} failed" if (failed := len(part.records) - len(part.done)) else "")
         for part in run.parts
     ]
-    began = sorted(record.started for record in run.records)
+    began = sorted(record["started"] for record in run.records)
     facts = [
         ("folder", readable(run.folder.resolve().name)),
         ("records", "; ".join(counts)),
@@ -79,7 +77,7 @@ def _origin(run: Run, name: str) -> list[Any]:
         ("started", " to ".join(dict.fromkeys((began[0], began[-1])))),
         (
             "computed for",
-            f"{sum(record.seconds for record in run.records) / 60:.1f} minutes of one process's "
+            f"{sum(record['seconds'] for record in run.records) / 60:.1f} minutes of one process's "
             "time",
         ),
         *(("passed over", line) for line in run.unread),

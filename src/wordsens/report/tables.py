@@ -1,7 +1,7 @@
 """Findings and tables of a report: what each experiment's records say together, given texts, and
 what failed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +11,9 @@ from wordsens.findings.audit import findings_of_records
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.sensitivity.measured import contrast
-from wordsens.sweeps.experiment import compact, grouped
 from wordsens.sweeps.measurement import GIVEN
+from wordsens.sweeps.store import Row
+from wordsens.sweeps.study import compact
 
 _SHORT = 60
 """Letters of a text that is shown in a table."""
@@ -23,10 +24,11 @@ def part_view(part: Part, run: Run, pictures: Sequence[Picture] = ()) -> View:
     parts: list[Any] = []
     tables: list[Table] = []
     if part.name == "audit":
-        groups = grouped(part.done, lambda record: record.columns.get("audit"))
-        for (name,), group in groups.items():
-            parts += findings_of_records(str(name), group, run.folder)
-    given = [record for record in part.done if part.name == "sensitivity" and record.text == GIVEN]
+        for name, group in _groups(part.done, "audit"):
+            parts += findings_of_records(name, group, run.folder)
+    given = [
+        record for record in part.done if part.name == "sensitivity" and record["text"] == GIVEN
+    ]
     if given:
         parts += _given(given)
     try:
@@ -36,11 +38,10 @@ def part_view(part: Part, run: Run, pictures: Sequence[Picture] = ()) -> View:
         summary = None
     if summary is not None:
         parts += summary.findings
-        note = f"{summary.note} {getattr(summary, 'details', '')}".strip()
         for table in map(compact, summary.tables):
             if len(table):
                 later = bool(tables)
-                table = replace(table, note="" if later else note, folded=later)
+                table = replace(table, note="" if later else summary.note, folded=later)
                 tables.append(replace(table, most=len(table)))
     title = part.name.replace("-", " ").capitalize()
     return View(title, (*parts, *pictures, *tables))
@@ -49,20 +50,20 @@ def part_view(part: Part, run: Run, pictures: Sequence[Picture] = ()) -> View:
 def _given(records: Sequence[Any]) -> list[Any]:
     """Texts that a user gave: attention beside a fully connected layer, and one row per text and
     map."""
-    ordered = sorted(records, key=lambda record: -record.value)
+    ordered = sorted(records, key=lambda record: -record["value"])
     columns = {
         "text": [_short(record) for record in ordered],
-        "map": [map_title(record.map) for record in ordered],
-        "S": [record.value for record in ordered],
-        "at most": [record.upper for record in ordered],
-        "predicted": [record.predicted for record in ordered],
-        "word": [record.token for record in ordered],
-        "n": [record.n for record in ordered],
-        "d": [record.d for record in ordered],
-        "radius": [record.columns.get("radius") for record in ordered],
-        "words searched": [record.words for record in ordered],
-        "converged": [record.converged for record in ordered],
-        "bound": [record.rigor for record in ordered],
+        "map": [map_title(record["map"]) for record in ordered],
+        "S": [record["value"] for record in ordered],
+        "at most": [record["upper"] for record in ordered],
+        "predicted": [record["predicted"] for record in ordered],
+        "word": [record["token"] for record in ordered],
+        "n": [record["n"] for record in ordered],
+        "d": [record["d"] for record in ordered],
+        "radius": [record.get("radius") for record in ordered],
+        "words searched": [record["words"] for record in ordered],
+        "converged": [record["converged"] for record in ordered],
+        "bound": [record["rigor"] for record in ordered],
         "predicted for": [_predicted_for(record) for record in ordered],
     }
     known = {
@@ -75,24 +76,34 @@ def _given(records: Sequence[Any]) -> list[Any]:
     )
     units = {"converged": "%"}
     table = compact(Table("Texts that were given", known, units, note, coloured=("S",)))
-    texts = grouped(records, lambda record: record.columns.get("text_content")).values()
-    values = [[(record.map, record.value) for record in group] for group in texts]
-    sentence = contrast(values) if len({record.d for record in records}) == 1 else None
+    values = [
+        [(record["map"], record["value"]) for record in group]
+        for _, group in _groups(records, "text_content")
+    ]
+    sentence = contrast(values) if len({record["d"] for record in records}) == 1 else None
     return [*([Finding(sentence)] if sentence else []), table]
+
+
+def _groups(records: Sequence[Row], column: str) -> Iterable[tuple[str, list[Row]]]:
+    """The records by their value in a column, in the order in which these first appear."""
+    groups: dict[str, list[Row]] = {}
+    for record in records:
+        groups.setdefault(str(record.get(column)), []).append(record)
+    return groups.items()
 
 
 def _short(record: Any) -> str:
     """The text of a record, or its source where it is long."""
-    content = " ".join((record.columns.get("content") or "").split())
-    return content if 0 < len(content) <= _SHORT else str(record.source)
+    content = " ".join((record.get("content") or "").split())
+    return content if 0 < len(content) <= _SHORT else str(record["source"])
 
 
 def _predicted_for(record: Any) -> str | None:
     """The texts that a prediction is about."""
-    if record.predicted is None:
+    if record["predicted"] is None:
         return None
-    unlike = "" if record.predicted_in_range else "; untested at such sizes"
-    return f"{record.predicted_of}{unlike}"
+    unlike = "" if record["predicted_in_range"] else "; untested at such sizes"
+    return f"{record['predicted_of']}{unlike}"
 
 
 def failed_table(runs: Sequence[Run]) -> Table:
@@ -100,8 +111,8 @@ def failed_table(runs: Sequence[Run]) -> Table:
     failed = [(run, record) for run in runs for record in run.failed]
     columns = {
         "run": [run.name for run, _ in failed],
-        "cell": [record.cell for _, record in failed],
-        "error": [record.error or "no reason given" for _, record in failed],
+        "cell": [record["cell"] for _, record in failed],
+        "error": [record["error"] or "no reason given" for _, record in failed],
     }
     note = "No number here stands for them; the same command tries them again."
     total = sum(len(run.records) for run in runs)

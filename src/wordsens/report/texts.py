@@ -33,7 +33,7 @@ def text_sections(runs: Sequence[Run]) -> list[View]:
         for run in runs
         for part in run.parts
         for record in part.done
-        if record.columns.get("removal" if record.experiment == "audit" else "per_word")
+        if record.get("removal" if record["experiment"] == "audit" else "per_word")
     ]
     known = [pair for pair in known if _is_whole(pair[1])] or known
     known = [pair for pair in known if _ranked(pair[1]) == "S"] or known
@@ -43,28 +43,28 @@ def text_sections(runs: Sequence[Run]) -> list[View]:
         return []
     kind = texts[0][0][1].columns.get("text")
     first = [group for group in texts if group[0][1].columns.get("text") == kind]
-    top = max(first, key=lambda group: max(record.value for _, record in group))
+    top = max(first, key=lambda group: max(record["value"] for _, record in group))
     listed = [top, *(group for group in texts if group is not top)][:TEXTS]
     parts: list[Any] = []
     for run, record in (pair for group in listed for pair in group):
         name = f"{run.name}: " * (len(runs) > 1)
-        parts += _shown(record, name, legend=not parts, most=top[0][1].value)
+        parts += _shown(record, name, legend=not parts, most=top[0][1]["value"])
     note = f"{len(listed)} of {len(texts):,} texts. " * (len(texts) > len(listed))
     note += "The most sensitive text is the first." * (len(texts) > 1)
     return [View("Words in colour", (note, *parts) if note else tuple(parts))]
 
 
 def _is_whole(record: Any) -> bool:
-    return record.experiment != "audit" and record.columns.get("words") == record.columns.get("n")
+    return record["experiment"] != "audit" and record.get("words") == record.get("n")
 
 
 def _text_of(run: Run, record: Any) -> tuple[Any, ...]:
-    return record.columns.get("text"), run.name, record.columns.get("source") or record.cell
+    return record.get("text"), run.name, record.get("source") or record["cell"]
 
 
 def _ranked(record: Any) -> str:
     """The heading of the numbers that colour the words."""
-    moved = record.columns.get("per_word") or record.columns.get("sensitivity") or ()
+    moved = record.get("per_word") or record.get("sensitivity") or ()
     return "deleted" if all(map(math.isnan, moved)) else "S"
 
 
@@ -72,19 +72,25 @@ def _order(record: Any) -> tuple[Any, ...]:
     """What texts are sorted by: those of the user come first, then reviews; text 2 comes before
     text 10, and attention before the other maps."""
     try:
-        family = map_entry(base_name(record.map)).family
+        family = map_entry(base_name(record["map"])).family
     except InputError:
         family = ""
-    kind, source = record.columns.get("text", "given"), record.columns.get("source") or ""
+    kind, source = record.get("text", "given"), record.get("source") or ""
     natural = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", source)]
-    return kind != "given", kind != "reviews", natural, family != "attention", record.map != "raf"
+    return (
+        kind != "given",
+        kind != "reviews",
+        natural,
+        family != "attention",
+        record["map"] != "raf",
+    )
 
 
 def _shown(record: Any, name: str, *, legend: bool, most: float) -> tuple[Words, Table]:
     """The words in colour, and one row per word, the most sensitive first."""
-    ranked, source = _ranked(record), record.columns.get("source")
-    is_audit = record.experiment == "audit"
-    title = f"{name}{record.model if is_audit else map_title(record.map)}"
+    ranked, source = _ranked(record), record.get("source")
+    is_audit = record["experiment"] == "audit"
+    title = f"{name}{record['model'] if is_audit else map_title(record['map'])}"
     pieces = list((_audited if is_audit else _measured)(record))
     rows = sorted((row for row in pieces if isinstance(row, dict)), key=lambda row: -row[ranked])
     words = Words(
@@ -124,9 +130,9 @@ def _word(row: Row, ranked: str) -> ColouredWord:
 
 def _left_out(record: Any, measured: int) -> str:
     """What was not measured, or not read."""
-    words = record.words if record.experiment == "audit" else record.n
-    count = words - (measured if record.experiment == "audit" else len(_places(record)))
-    lost = record.columns.get("words_lost")
+    words = record["words"] if record["experiment"] == "audit" else record["n"]
+    count = words - (measured if record["experiment"] == "audit" else len(_places(record)))
+    lost = record.get("words_lost")
     unread = f"{lost:,} words after these were cut off unread." if lost else ""
     skipped = f"{count:,} of {words:,} words were not measured: without a colour." if count else ""
     return f"{skipped} {unread}".strip()
@@ -156,47 +162,49 @@ def _audited(record: Any) -> Iterator[str | Row]:
 
 def _places(record: Any) -> dict[int, int]:
     """By row of the text, its place among the searched ones."""
-    return {row: place for place, row in enumerate(record.searched or range(len(record.per_word)))}
+    return {
+        row: place for place, row in enumerate(record["searched"] or range(len(record["per_word"])))
+    }
 
 
 def _measured(record: Any) -> Iterator[str | Row]:
     """The words of a sensitivity record; of a word of several rows the row that moves the output
     most speaks."""
     places = _places(record)
-    names = json.loads(record.swapped_for) if record.swapped_for else ()
+    names = json.loads(record["swapped_for"]) if record["swapped_for"] else ()
     for piece in _pieces(record):
         text, rows = (piece, ()) if isinstance(piece, str) else piece
         searched = [places[row] for row in rows if row in places]
         if not searched:
             yield text
             continue
-        place = max(searched, key=lambda place: record.per_word[place])
-        upper = record.upper_per_word
+        place = max(searched, key=lambda place: record["per_word"][place])
+        upper = record["upper_per_word"]
         yield {
             "word": text,
-            "S": record.per_word[place],
+            "S": record["per_word"][place],
             "at most": max(upper[place] for place in searched) if upper else None,
             "deleted": None,
-            "best real word": f"{names[place]} {number(record.swap[place])}" if names else None,
+            "best real word": f"{names[place]} {number(record['swap'][place])}" if names else None,
         }
 
 
 def _pieces(record: Any) -> Iterator[str | tuple[str, Sequence[int]]]:
     """The text as it was written, its words as (word, rows); else its words with blanks between; or
     its tokens, with none before one that continues a word."""
-    if record.whole_words is None:
-        tokens = json.loads(record.tokens or "null") or [f"#{row}" for row in range(record.n)]
+    if record["whole_words"] is None:
+        tokens = json.loads(record["tokens"] or "null") or [f"#{row}" for row in range(record["n"])]
         for row, token in enumerate(tokens):
             yield " " if row and not token.startswith("##") else ""
             yield token.removeprefix("##").lstrip("Ġ▁") or token, (row,)
         return
     end = 0
-    for text, rows in json.loads(record.whole_words):
-        start = record.content.find(text, end) if record.content else -1
+    for text, rows in json.loads(record["whole_words"]):
+        start = record["content"].find(text, end) if record["content"] else -1
         if start >= 0:
-            yield record.content[end:start]
+            yield record["content"][end:start]
             end = start + len(text)
         yield text, rows
-        yield " " * (not record.content)
-    rest = (record.content or "…")[end:]
+        yield " " * (not record["content"])
+    rest = (record["content"] or "…")[end:]
     yield " …" if any(map(str.isalnum, rest)) else rest

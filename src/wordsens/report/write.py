@@ -47,10 +47,13 @@ def heading(runs: Sequence[Run]) -> str:
 def _pictures(part: Part, prefix: str) -> list[Picture]:
     """The figures of one experiment's records, of S also along the axes of a sweep; none where the
     records allow none."""
-    records = [record for record in part.done if record.columns.get("text") != GIVEN]
+    if not part.done:
+        return []
+    texts = part.frame.get("text")
+    records = part.frame if texts is None else part.frame[texts != GIVEN]
     try:
-        figures = of_experiment(records) if records else {}
-        if part.name == "sensitivity" and records:
+        figures = of_experiment(records) if len(records) else {}
+        if part.name == "sensitivity" and len(records):
             figures |= along_axes(records, besides=("n", "d", "depth"))
     except InputError:  # more series than a figure tells apart
         return []

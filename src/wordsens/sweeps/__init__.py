@@ -1,10 +1,10 @@
 """Sweeps of cells: their keys, the store of records, the loop and its workers, and the table of
-experiments."""
+studies."""
 
 SCALES = ("quick", "laptop", "full")
 """Of an experiment's presets."""
 
-EXPERIMENTS = {
+STUDIES = {
     "sensitivity": (
         "wordsens.studies.sensitivity:STUDY",
         "S against n for random, deep random and attention features (the default)",
@@ -42,5 +42,5 @@ EXPERIMENTS = {
         "",
     ),
 }
-"""The experiments of the package: the module:NAME where each lies, and its help as a figure of
+"""The studies of the package: the module:NAME where each lies, and its help as a figure of
 `paper`; "" for none."""

@@ -1,18 +1,19 @@
 """The keys of a cell that searches texts for perturbations under a map, and what follows from
 them."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, create_model, field_validator, model_validator
 
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.registry import (
+    MAPS,
     build_map,
     map_content,
     map_entry,
     map_options,
-    option_names,
     recorded_name,
 )
 from wordsens.search.plan import EFFORTS, SearchPlan
@@ -27,18 +28,42 @@ from wordsens.sweeps.texts import (
     text_spec,
 )
 
+# Of one text in a cell: 1 GiB in float64, and a search holds several such.
 MOST_NUMBERS = 2**27
-"""Of one text in a cell: 1 GiB in float64, and a search holds several such."""
 
 
-class MapCell(Cell, frozen=True):
-    """One map, texts of one source and size, one search. An experiment adds its keys.
+def _key_type(annotation: Any) -> Any:
+    """The type of a key for a maker's parameter: the first that its annotation names, and None
+    where that is one of them. The parameter's own rule checks the value.
+
+    >>> _key_type(Annotated[str | list[str], "a rule"] | None)
+    str | None
+    """
+    kinds = get_args(annotation)
+    kind = _key_type(kinds[0]) if kinds else annotation
+    return kind | None if NoneType in kinds else kind
+
+
+def _keys_of_maps() -> dict[str, Any]:
+    """The options of all maps as keys of a cell, with their types and defaults. A matrix on demand
+    has its budget of memory from its maker."""
+    parameters = [parameter for entry in MAPS.values() for parameter in entry.options.values()]
+    keys = {one.name: (_key_type(one.annotation), one.default) for one in parameters}
+    keys["model"] = (ModelName, keys["model"][1])
+    return {name: keys[name] for name in keys if name != "gaussian_bytes"}
+
+
+OPTIONS = _keys_of_maps()
+
+_MapOptions: Any = create_model("_MapOptions", __base__=Cell, **OPTIONS)
+
+
+class MapCell(_MapOptions, frozen=True):
+    """One map with its options, texts of one source and size, one search. A study adds its keys.
 
     Attributes:
         map: one of the registry, or `module:Name`.
         n, d: words of a text, and coordinates of a word.
-        depth, width, activation, gaussian, temperature, heads, score, head_dimension, residual,
-            norm, mlp, values, causal, model, model_layer, pool: of the maps; a map takes its own.
         text: where texts come from.
         draw: 0, 1, ...: other texts and other weights.
         seed: of the whole experiment; of a given text, the seed of the map and of the search
@@ -53,27 +78,11 @@ class MapCell(Cell, frozen=True):
     """Keys that say what the search spends in place of `search`."""
 
     DECIDED: ClassVar[dict[str, Any]] = {}
-    """Options of the map that the experiment decides itself."""
+    """Options of the map that the study decides itself."""
 
     map: str
     n: Annotated[int, Field(ge=2)]
     d: Annotated[int, Field(ge=1)]
-    depth: int = 4
-    width: int | None = None
-    activation: str = "relu"
-    gaussian: str = "auto"
-    temperature: float = 1.0
-    heads: int = 1
-    score: str = "softmax"
-    head_dimension: int | None = None
-    residual: bool = True
-    norm: str | None = "pre"
-    mlp: int = 0
-    values: bool | None = None
-    causal: bool = False
-    model: ModelName = "minilm"
-    model_layer: int = -1
-    pool: str | None = None
     text: TextKey
     draw: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
@@ -102,7 +111,7 @@ class MapCell(Cell, frozen=True):
                 "measure shorter texts"
             )
         used = self.used_options
-        for name in sorted(self.model_fields_set & option_names() - set(used)):
+        for name in sorted(self.model_fields_set & OPTIONS.keys() - set(used)):
             takes = f"which takes {', '.join(used) or 'none'}"
             raise InputError(
                 f"`{name}` (={getattr(self, name)!r}) is not an option of the map "
@@ -116,8 +125,9 @@ class MapCell(Cell, frozen=True):
     @property
     def used_options(self) -> tuple[str, ...]:
         """The options that the map looks at and the cell has keys for."""
-        fields = type(self).model_fields.keys()
-        return tuple(sorted(map_entry(self.map).options.keys() & fields - self.DECIDED.keys()))
+        return tuple(
+            sorted(map_entry(self.map).options.keys() & OPTIONS.keys() - self.DECIDED.keys())
+        )
 
     @property
     def map_options(self) -> dict[str, Any]:
@@ -152,7 +162,7 @@ class MapCell(Cell, frozen=True):
     def spec(self) -> dict[str, Any]:
         """The keys that can change the result: the options of this map alone, content in place of
         files."""
-        unused = option_names() - set(self.used_options) | {"model"}
+        unused = OPTIONS.keys() - set(self.used_options) | {"model"}
         keys = {name: value for name, value in super().spec().items() if name not in unused}
         if (made_of := map_content(self.map, **self.map_options)) is not None:
             keys["map_content"] = made_of

@@ -18,7 +18,7 @@ from wordsens.sensitivity.profile import average_change
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.spec import Strict
-from wordsens.sweeps.store import Record, Store, json_text, record_of
+from wordsens.sweeps.store import Row, Store, json_text, record_of
 from wordsens.sweeps.texts import GivenText, load_text
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import predict
@@ -223,41 +223,36 @@ def save_measurement(
     `swaps`: for each searched word, the relative change by the best real word in its place, and
     that word.
     """
-    columns = {
-        **columns_of_result(phi, text, result, usual_radius=cell.radius is None),
-        "swap": None if swaps is None else swaps[0],
-        "swapped_for": None if swaps is None else json_text(swaps[1]),
-    }
-    tensors = {
-        name: getattr(result, name) for name in _TENSORS if getattr(result, name) is not None
-    }
+    columns = columns_of_result(phi, text, result, usual_radius=cell.radius is None)
+    if swaps is not None:
+        columns |= {"swap": swaps[0], "swapped_for": json_text(swaps[1])}
+    tensors = {name: getattr(result, name) for name in _TENSORS}
+    known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     record = record_of(cell, "done", columns, started=started, seconds=result.seconds)
-    store.write(record, {"rows": text.rows, **tensors})
+    store.write(record, {"rows": text.rows, **known})
 
 
 def saved_measurement(
     store: Store, cell: SensitivityCell, phi: FeatureMap, text: TextMatrix
-) -> tuple[Sensitivity, Record] | None:
+) -> tuple[Sensitivity, Row] | None:
     """The measurement that `save_measurement` wrote, and its record; None where the store does not
     have both."""
     tensors = store.arrays(cell.key())
-    records = [record for record in store.records([cell.key()]) if record.done]
+    records = [record for record in store.rows([cell.key()]) if record["status"] == "done"]
     if tensors is None or not records or not {"rounding", "radius", "converged"} <= set(tensors):
         return None
     (record,) = records
     words = tensors["words"].tolist()
+    parts: dict[str, Any] = {name: tensors.get(name) for name in _TENSORS if name != "words"}
+    parts |= {name: record[name] for name in ("value", "evaluations", "upper", "rigor")}
     result = Sensitivity(
-        **{name: tensors.get(name) for name in _TENSORS if name != "words"},  # pyright: ignore[reportArgumentType]
-        value=record.value,
+        **parts,
         groups=tuple((word,) for word in words),
         tokens=tuple(map(text.word, words)),
         search=str(cell.search_plan),
-        evaluations=record.evaluations,
-        seconds=record.seconds,
+        seconds=record["seconds"],
         seed=cell.seed,
-        map_name=record.map,
-        upper=record.upper,
-        rigor=record.rigor,
+        map_name=record["map"],
         notes=phi.notes,
     )
     return result, record

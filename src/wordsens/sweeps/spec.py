@@ -1,5 +1,5 @@
-"""Cells, the smallest things that an experiment measures: their keys, their identity, and the
-making of a record."""
+"""Cells, the smallest things that a study measures: their keys, their identity, and where a record
+comes from."""
 
 import hashlib
 import json
@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from wordsens.errors import InputError, MissingExtraError, require_characters, require_choice, shown
-from wordsens.files import named_path
-from wordsens.sources import source_digest
+from wordsens.files import named_path, own_sources
 from wordsens.version import __version__, commit
 
 try:
@@ -149,21 +148,31 @@ def _one_line(error: ValidationError) -> str:
 
 _LIBRARIES = ("torch", "numpy", "scipy", "transformers", "tokenizers")
 
+_PACKAGE = Path(__file__).parents[1]
+
+# The code that a cell's value can depend on, besides the file of its study.
+_NUMERIC = (
+    *("activations.py", "seeds.py", "intervals.py", "evaluation/*.py"),
+    *("sweeps/texts.py", "sweeps/map_cell.py", "sweeps/measurement.py"),
+    *("text/**/*.py", "models/**/*.py", "gaussian/**/*.py", "search/**/*.py", "maps/**/*.py"),
+    *("certificates/**/*.py", "theory/**/*.py", "sensitivity/**/*.py"),
+    *("generalization/**/*.py", "training/**/*.py"),
+)
+
 
 @cache
-def code_version(cell: type[Cell]) -> str:
-    """The digest of the code that a cell's value can depend on (`source_digest`), its first 12
-    hexadecimal digits: the file of its experiment and what that imports. Equal for equal code, in a
-    wheel, a checkout or one with uncommitted changes.
+def code_version(cell: "type[Cell] | None" = None) -> str:
+    """The hash of the code that a cell's value can depend on, its first 12 hexadecimal digits: the
+    numeric packages, and the file of its study with what that imports from its folder. None: the
+    numeric packages alone. The content of a file counts, not its time or place.
     """
-    modules = {
-        cell.__module__,
-        *([cell.experiment.partition(":")[0]] if ":" in cell.experiment else []),
-    }
-    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in modules}
-    return source_digest({name: Path(file) for name, file in files.items() if file is not None})[
-        :12
-    ]
+    files = {path for pattern in _NUMERIC for path in _PACKAGE.glob(pattern)}
+    if cell is not None:
+        for name in {cell.__module__, cell.experiment.partition(":")[0]} & set(sys.modules):
+            if name != "wordsens.sweeps.measurement":
+                files |= own_sources(name, Path(sys.modules[name].__file__ or ""))
+    parts = sorted(path.name + hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:12]
 
 
 def provenance(cell: Cell) -> dict[str, Any]:

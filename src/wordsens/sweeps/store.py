@@ -1,5 +1,5 @@
-"""The results of a run: one SQLite database, `results.sqlite`, in the run's folder. One transaction
-a finished cell."""
+"""The records of a run: one SQLite database, `results.sqlite`, in the run's folder. One transaction
+per finished cell. Users, studies and figures read it as a DataFrame."""
 
 import io
 import json
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordsens.errors import InputError, MissingExtraError, WordsensError, without_secrets
 from wordsens.files import named_path, replace_file
+from wordsens.sweeps.spec import Cell, provenance
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ CREATE TABLE IF NOT EXISTS commands (
     arguments TEXT PRIMARY KEY, started TEXT NOT NULL, version TEXT NOT NULL
 );
 """
+_HEAD = ("cell", "experiment", "code", "status", "error", "seconds", "started", "spec")
+_COLUMNS = "key, experiment, code, status, error, seconds, started, spec, provenance, result"
+
+# Keys of some kinds of text: columns of every record whose cell has a text.
 _OF_TEXTS = (
     "encoder",
     "layer",
@@ -43,59 +48,18 @@ _OF_TEXTS = (
     "distinct",
     "where",
 )
-"""Keys of some kinds of text: columns of every record whose cell has a text."""
 
-_COLUMNS = "key, experiment, code, status, error, seconds, started, spec, provenance, result"
+Row = dict[str, Any]
+"""A record: its columns by name. Every record has: cell (its key), experiment, status ("done" or
+"failed"), error, value, seconds, started (UTC), the columns of `provenance`, the cell's spec as
+JSON (`spec`) and key by key (`spec_columns`). The measure of a study adds its own."""
 
 
 class StoreError(WordsensError, OSError):
     """Results cannot be read or written: no space, no permission, a folder that went away."""
 
 
-class Record:
-    """One row of the table of results: each column is an attribute. A column that is not there is
-    an AttributeError.
-
-    Every record has: cell (its key), experiment, status ("done" or "failed"), error, value,
-    seconds, started (UTC), the columns of `provenance`, and the cell's spec, as the mapping `spec`
-    and key by key (`spec_columns`). The measure of an experiment adds its own.
-    """
-
-    __slots__ = ("columns",)
-
-    def __init__(self, columns: Mapping[str, Any]):
-        self.columns = dict(columns)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "columns":
-            raise AttributeError(name)
-        try:
-            return self.columns[name]
-        except KeyError:
-            raise AttributeError(f"the record has no column {name!r}") from None
-
-    def __reduce__(self) -> Any:
-        return Record, (self.columns,)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Record) and self.columns == other.columns
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __repr__(self) -> str:
-        return f"Record(cell={self.columns.get('cell')!r}, status={self.columns.get('status')!r})"
-
-    @property
-    def done(self) -> bool:
-        """True where the cell gave a value."""
-        return self.columns["status"] == "done"
-
-    def replace(self, **changes: Any) -> "Record":
-        """The record with other values in some columns."""
-        return Record({**self.columns, **changes})
-
-
-def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
+def spec_columns(spec: Mapping[str, Any]) -> Row:
     """The keys of a spec as columns: those of the text too, of which `text` keeps the kind; a key
     that the cell has as well, `layer` of a network, is `text_layer` there.
 
@@ -105,13 +69,13 @@ def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
     >>> spec_columns({"n": 4, "text": {"kind": "correlated", "mean_cosine": 0.3}, "words": {"sample": 2}})
     {'n': 4, 'text': 'correlated', 'mean_cosine': 0.3, 'word_choice': '{"sample": 2}'}
     """  # noqa: E501
-    columns: dict[str, Any] = {}
+    columns: Row = {}
     for key, value in spec.items():
         if key == "text" and isinstance(value, dict):
-            names = {"kind": "text"} | {
-                name: f"text_{name}" for name in value if name == "content" or name in spec
-            }
-            columns |= {names.get(str(name), str(name)): one for name, one in value.items()}
+            for name, part in value.items():
+                doubled = name == "content" or name in spec
+                named = "text" if name == "kind" else f"text_{name}" if doubled else name
+                columns[named] = _plain(part)
         elif key in ("words", "word"):
             columns["word_choice"] = value if isinstance(value, str) else json.dumps(value)
         else:
@@ -120,38 +84,33 @@ def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def record_of(
-    cell: Any,
+    cell: Cell,
     status: str,
     columns: Mapping[str, Any],
     *,
     started: str,
     seconds: float,
     error: str | None = None,
-) -> Record:
+) -> Row:
     """The record of a cell that was measured in this process."""
-    from wordsens.sweeps.spec import provenance
-
-    head = {
+    spec = cell.spec()
+    fields = [name for name in type(cell).model_fields if name not in ("words", "word")]
+    unused = dict.fromkeys([*fields, *(_OF_TEXTS if "text" in fields else ())])
+    return {
         "cell": cell.key(),
         "experiment": cell.experiment,
         "status": status,
         "error": error,
         "value": None,
+        "seconds": seconds,
+        "started": started,
+        **provenance(cell),
+        **unused,
+        **spec_columns(spec),
+        **cell.described(),
+        **columns,
+        "spec": json.dumps(spec),
     }
-    spec, origin = cell.spec(), provenance(cell)
-    fields = [name for name in type(cell).model_fields if name not in ("words", "word")]
-    unused = dict.fromkeys([*fields, *(_OF_TEXTS if "text" in fields else ())])
-    result = {**unused, **spec_columns(spec), **cell.described(), **columns}
-    return Record(
-        {
-            **head,
-            "seconds": seconds,
-            "started": started,
-            **origin,
-            **_read_back(result),
-            "spec": spec,
-        }
-    )
 
 
 class Store:
@@ -169,13 +128,10 @@ class Store:
     def __init__(self, folder: str | Path, *, read_only: bool = False):
         self.folder = named_path("out", folder, home=False)
         path = self.folder / FILE
-        if read_only:
-            if not path.is_file():
-                raise InputError(
-                    f"`folder` (={str(folder)!r}) holds no {FILE}; give the --out of a run"
-                )
-            self._connection = _open_to_read(path)
-            return
+        if read_only and not path.is_file():
+            raise InputError(
+                f"`folder` (={str(folder)!r}) holds no {FILE}; give the --out of a run"
+            )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -184,14 +140,22 @@ class Store:
                 f"({error.strerror}); name another one"
             ) from error
         with _sqlite(self.folder), ExitStack() as unopened:
-            self._connection = unopened.enter_context(closing(sqlite3.connect(path, timeout=60.0)))
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            # A transaction survives the death of the process; a crash of the machine may cost the
-            # last ones.
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            _require_format(self._connection, path)
-            self._connection.executescript(_TABLES)
-            self._connection.execute(f"PRAGMA user_version={_FORMAT}")
+            where = _read_only_address(path) if read_only else str(path)
+            opened = sqlite3.connect(where, uri=read_only, timeout=60.0)
+            self._connection = unopened.enter_context(closing(opened))
+            if not read_only:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+            (written,) = self._connection.execute("PRAGMA user_version").fetchone()
+            if written not in (0, _FORMAT):
+                raise InputError(
+                    f"{path} has format {written}; this version of wordsens reads format {_FORMAT}"
+                )
+            if not read_only:
+                # A transaction survives the death of the process; a crash of the machine may cost
+                # the last ones.
+                self._connection.execute("PRAGMA synchronous=NORMAL")
+                self._connection.executescript(_TABLES)
+                self._connection.execute(f"PRAGMA user_version={_FORMAT}")
             unopened.pop_all()
 
     def __enter__(self) -> "Store":
@@ -200,7 +164,7 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def write(self, record: Record, arrays: "Mapping[str, Tensor] | bytes | None" = None) -> None:
+    def write(self, record: Row, arrays: "Mapping[str, Tensor] | bytes | None" = None) -> None:
         """Add a record in one transaction; a finished cell is never replaced by a failed one.
 
         `arrays`: the tensors from which the value can be computed again, or `packed` ones.
@@ -208,40 +172,19 @@ class Store:
         Raises:
             StoreError: it cannot be written; what was written before is whole.
         """
-        columns, spec = record.columns, record.spec
-        origin = (
-            "wordsens_version",
-            "commit",
-            "code",
-            "libraries",
-            "machine",
-            "threads",
-            "peak_memory_mb",
-        )
-        apart = {*origin, "cell", "experiment", "status", "error", "seconds", "started", "spec"}
-        apart |= {name for name, value in spec_columns(spec).items() if columns.get(name) == value}
-        values = (
-            *(
-                columns[name]
-                for name in ("cell", "experiment", "code", "status", "error", "seconds", "started")
-            ),
-            json.dumps(spec),
-            json.dumps({name: columns[name] for name in origin}),
-            json.dumps({name: value for name, value in columns.items() if name not in apart}),
-            arrays if arrays is None or isinstance(arrays, bytes) else packed(arrays),
-        )
+        others = {name: value for name, value in record.items() if name not in _HEAD}
+        whole = arrays if arrays is None or isinstance(arrays, bytes) else packed(arrays)
+        values = (*(record[name] for name in _HEAD), "{}", json.dumps(others), whole)
         with _sqlite(self.folder), self._connection:
             self._connection.execute(
                 f"INSERT OR REPLACE INTO cells ({_COLUMNS}, arrays) SELECT "
                 f"{', '.join('?' * len(values))} "
                 "WHERE ? = 'done' OR NOT EXISTS (SELECT 1 FROM cells WHERE key = ? AND status = "
                 "'done')",
-                (*values, columns["status"], columns["cell"]),
+                (*values, record["status"], record["cell"]),
             )
 
-    def records(
-        self, keys: Iterable[str] | None = None, experiment: str | None = None
-    ) -> list[Record]:
+    def rows(self, keys: Iterable[str] | None = None, experiment: str | None = None) -> list[Row]:
         """The records in the order in which they were written.
 
         Args:
@@ -249,70 +192,52 @@ class Store:
                 code that wrote the last of them: two versions are not mixed.
             experiment: only those of this experiment.
         """
-        codes, wanted = self._last_codes(), None if keys is None else set(keys)
-        with _sqlite(self.folder):
-            loaded = [
-                _record(row)
-                for row in self._connection.execute(f"SELECT {_COLUMNS} FROM cells ORDER BY rowid")
-                if (row[2] == codes[row[1]] if wanted is None else row[0] in wanted)
-                and (experiment is None or row[1] == experiment)
-            ]
-        names = dict.fromkeys(dict.fromkeys(name for record in loaded for name in record.columns))
-        return [Record({**names, **record.columns}) for record in loaded]
+        codes, wanted = self.codes(), None if keys is None else set(keys)
+        rows = [
+            _record(row)
+            for row in self._select(f"SELECT {_COLUMNS} FROM cells ORDER BY rowid")
+            if (row[2] == codes[row[1]] if wanted is None else row[0] in wanted)
+            and (experiment is None or row[1] == experiment)
+        ]
+        columns = dict.fromkeys(name for row in rows for name in row)
+        return [columns | row for row in rows]
 
-    def statuses(self, keys: Iterable[str]) -> dict[str, str]:
-        """The status of each of these cells that has a record."""
-        wanted = set(keys)
-        with _sqlite(self.folder):
-            rows = self._connection.execute("SELECT key, status FROM cells").fetchall()
-        return {key: status for key, status in rows if key in wanted}
+    def frame(
+        self, keys: Iterable[str] | None = None, experiment: str | None = None
+    ) -> "DataFrame":
+        """`rows` as a DataFrame."""
+        return as_frame(self.rows(keys, experiment))
+
+    def finished(self, *, with_arrays: bool = False) -> set[str]:
+        """The keys of the cells that have a value, or a value and their arrays."""
+        query = "SELECT key FROM cells WHERE status = 'done'"
+        return {key for (key,) in self._select(query + " AND arrays NOTNULL" * with_arrays)}
 
     def arrays(self, key: str) -> "dict[str, Tensor] | None":
         """The tensors of a cell; None where none were kept."""
-        with _sqlite(self.folder):
-            row = self._connection.execute(
-                "SELECT arrays FROM cells WHERE key = ?", (key,)
-            ).fetchone()
-        if row is None or row[0] is None:
-            return None
-        from safetensors.torch import load
+        for (content,) in self._select("SELECT arrays FROM cells WHERE key = ?", key):
+            if content is not None:
+                from safetensors.torch import load
 
-        return load(row[0])
-
-    def with_arrays(self) -> set[str]:
-        """The keys of the cells whose tensors were kept."""
-        with _sqlite(self.folder):
-            return {
-                key
-                for (key,) in self._connection.execute(
-                    "SELECT key FROM cells WHERE arrays IS NOT NULL"
-                )
-            }
+                return load(content)
+        return None
 
     def other_versions(self, experiment: str, code: str) -> int:
         """The number of finished cells of the experiment that another version of the code
         measured."""
         query = "SELECT COUNT(*) FROM cells WHERE experiment = ? AND code != ? AND status = 'done'"
-        with _sqlite(self.folder):
-            return self._connection.execute(query, (experiment, code)).fetchone()[0]
+        return self._select(query, experiment, code)[0][0]
 
-    def last_code(self, experiment: str) -> str | None:
-        """The version of the code that wrote the experiment's last record; None without any."""
-        return self._last_codes().get(experiment)
-
-    def _last_codes(self) -> dict[str, str]:
-        """Of each experiment the version of the code that wrote its last record."""
-        query = (
-            "SELECT experiment, code, MAX(rowid) FROM cells GROUP BY "
-            "experiment"
-        )  # SQLite: code of that row
-        with _sqlite(self.folder):
-            return {experiment: code for experiment, code, _ in self._connection.execute(query)}
+    def codes(self) -> dict[str, str]:
+        """For each experiment the version of the code that wrote its last record."""
+        # SQLite gives the code of the row with the largest rowid.
+        query = "SELECT experiment, code, MAX(rowid) FROM cells GROUP BY experiment"
+        return {experiment: code for experiment, code, _ in self._select(query)}
 
     def add_command(self, arguments: Sequence[str]) -> None:
         """Note a command, its words as they were typed; of addresses no password and no key."""
         if arguments:
-            words = json.dumps([without_secrets(one) for one in arguments])
+            words = json.dumps([without_secrets(word) for word in arguments])
             now = datetime.now(UTC).isoformat(timespec="seconds")
             with _sqlite(self.folder), self._connection:
                 self._connection.execute(
@@ -321,13 +246,37 @@ class Store:
 
     def commands(self) -> list[dict[str, Any]]:
         """The commands that wrote here: `arguments`, `started` and `version` of each."""
+        rows = self._select("SELECT arguments, started, version FROM commands ORDER BY rowid")
+        return [{"arguments": json.loads(a), "started": b, "version": c} for a, b, c in rows]
+
+    def _select(self, query: str, *values: Any) -> list[Any]:
         with _sqlite(self.folder):
-            rows = self._connection.execute(
-                "SELECT arguments, started, version FROM commands ORDER BY rowid"
-            )
-            return [
-                {"arguments": json.loads(one), "started": at, "version": by} for one, at, by in rows
-            ]
+            return self._connection.execute(query, values).fetchall()
+
+
+def read_records(folder: str | Path, experiment: str | None = None) -> "DataFrame":
+    """The records in a folder as a DataFrame, one row per cell, failed ones too (`status`).
+
+    Args:
+        folder: the --out of a run.
+        experiment: only the records of this experiment.
+
+    >>> read_records("out")[["map", "n", "value"]]  # doctest: +SKIP
+    """
+    with Store(folder, read_only=True) as store:
+        return store.frame(experiment=experiment)
+
+
+def as_frame(rows: Iterable[Row]) -> "DataFrame":
+    """The records as a DataFrame with the columns of all; whole numbers with holes stay whole."""
+    import pandas as pd
+
+    rows, columns = list(rows), {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        kinds = {type(value) for value in values}
+        columns[name] = pd.array(values, dtype="Int64") if kinds == {int, type(None)} else values
+    return pd.DataFrame(columns)
 
 
 def packed(arrays: "Mapping[str, Tensor]") -> bytes:
@@ -337,106 +286,36 @@ def packed(arrays: "Mapping[str, Tensor]") -> bytes:
     return save({name: tensor.detach().cpu().contiguous() for name, tensor in arrays.items()})
 
 
-def read_records(folder: str | Path, experiment: str | None = None) -> "DataFrame":
-    """The results in a folder as a DataFrame, one row a cell, failed ones too (`status`).
-
-    Args:
-        folder: the --out of a run.
-        experiment: only the records of this experiment.
-
-    >>> read_records("out")[["map", "n", "value"]]  # doctest: +SKIP
-    """
-    with Store(folder, read_only=True) as store:
-        return as_frame(store.records(experiment=experiment))
-
-
-def as_frame(records: Iterable[Any]) -> "DataFrame":
-    """The records as a DataFrame with the columns of all, the spec as JSON; whole numbers with
-    holes stay whole."""
-    import pandas as pd
-
-    rows = [{**record.columns, "spec": json.dumps(record.spec)} for record in records]
-    columns = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        values = [row.get(name) for row in rows]
-        kinds = {type(value) for value in values}
-        columns[name] = pd.array(values, dtype="Int64") if kinds == {int, type(None)} else values
-    return pd.DataFrame(columns)
-
-
-def as_records(records: Any, *experiments: str) -> list[Record]:
-    """Records of a DataFrame that `read_records` gave, or a part of it; records are given back as
-    they are.
-
-    Raises:
-        InputError: one is not of these experiments; where none is named, any will do.
-    """
-    loaded = (
-        _of_frame(records)
-        if hasattr(records, "to_dict") and hasattr(records, "columns")
-        else list(records)
-    )
-    if others := [
-        record.experiment
-        for record in loaded
-        if experiments and record.experiment not in experiments
-    ]:
-        raise InputError(
-            f"`records` are of {others[0]}; this takes those of {' or '.join(experiments)}"
-        )
-    return loaded
-
-
-def _of_frame(frame: "DataFrame") -> list[Record]:
-    import pandas as pd
-
-    if missing := {"cell", "experiment", "status", "spec"} - set(frame.columns):
-        raise InputError(
-            f"`records` has no column {', '.join(sorted(missing))}; give the rows of read_records "
-            "whole"
-        )
-    loaded = []
-    for row in frame.to_dict("records"):
-        plain = {
-            name: None if pd.api.types.is_scalar(value) and pd.isna(value) else value
-            for name, value in row.items()
-        }
-        plain["spec"] = json.loads(str(plain["spec"]))
-        loaded.append(Record({name: _plain(value) for name, value in plain.items()}))
-    return loaded
-
-
 def json_text(value: Any) -> str:
     """A list as a column of text holds it."""
     return json.dumps(value, ensure_ascii=False)
 
 
-def file_name(experiment: str) -> str:
-    """The experiment's name in the names of files: `module:NAME` of one's own has no colon
-    there."""
-    return experiment.replace(":", "-")
-
-
-def write_tables(records: Iterable[Any], folder: Path, name: str) -> Path:
-    """Write the records as `name`.parquet and `name`.csv, and give the path of the former.
+def write_tables(records: "DataFrame", folder: Path, name: str) -> Path:
+    """Write the records as `name`.parquet and `name`.csv, and give the path of the former. The name
+    of an experiment of one's own, `module:NAME`, has no colon there.
 
     Raises:
         StoreError: they cannot be written.
     """
     try:
         import pyarrow as pa
-        import pyarrow.parquet as pq
     except ModuleNotFoundError as error:
         raise MissingExtraError("pyarrow", "records", "writing tables") from error
-    frame = as_frame(records)
+    path = folder / f"{name.replace(':', '-')}.parquet"
+    text = records.map(lambda cell: json.dumps(cell) if isinstance(cell, tuple) else cell)
+    mixed = []
+    for column in records:
+        try:
+            pa.array(records[column], from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # of several types
+            mixed.append(column)
     whole = io.BytesIO()
-    pq.write_table(pa.table({column: _column(frame[column]) for column in frame}), whole)
-    write_whole(folder / f"{name}.parquet", whole.getvalue())
-    text = frame.map(lambda value: json.dumps(value) if isinstance(value, tuple) else value).to_csv(
-        index=False
-    )
-    write_whole(folder / f"{name}.csv", text.encode(errors="replace"))
-    return folder / f"{name}.parquet"
+    as_text = {column: records[column].map(json.dumps, na_action="ignore") for column in mixed}
+    records.assign(**as_text).to_parquet(whole, index=False)
+    write_whole(path, whole.getvalue())
+    write_whole(path.with_suffix(".csv"), text.to_csv(index=False).encode(errors="replace"))
+    return path
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -453,57 +332,27 @@ def write_whole(path: Path, content: bytes) -> None:
         ) from error
 
 
-def _column(values: Any) -> Any:
-    """An Arrow column; values of several types as JSON."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if value is None else json.dumps(value) for value in values])
-
-
-def _record(row: tuple[Any, ...]) -> Record:
-    key, experiment, _, status, error, seconds, started, spec, origin, result = row
+def _record(row: tuple[Any, ...]) -> Row:
+    key, experiment, code, status, error, seconds, started, spec, origin, result = row
+    # Earlier versions kept the provenance apart, and no column that the spec has.
+    columns = {**spec_columns(json.loads(spec)), **json.loads(origin), **json.loads(result)}
     head = {"cell": key, "experiment": experiment, "status": status, "error": error, "value": None}
-    keys = json.loads(spec)
-    columns = {**spec_columns(keys), **json.loads(result)}
-    origin = {"seconds": seconds, "started": started, **json.loads(origin)}
-    return Record({**head, **origin, **_read_back(columns), "spec": keys})
-
-
-def _read_back(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns as they are when read from the database: lists as tuples."""
-    return {name: _plain(value) for name, value in columns.items()}
+    others = {"seconds": seconds, "started": started, "code": code, "spec": spec}
+    return {**head, **{name: _plain(value) for name, value in columns.items()}, **others}
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # NumPy's, of a DataFrame or a Parquet file
-        value = value.tolist()
+    """Lists as tuples, which can be grouped by."""
     return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 
-def _require_format(connection: sqlite3.Connection, path: Path) -> None:
-    (written,) = connection.execute("PRAGMA user_version").fetchone()
-    if written not in (0, _FORMAT):
-        raise InputError(
-            f"{path} has format {written}; this version of wordsens reads format {_FORMAT}"
-        )
-
-
-def _open_to_read(path: Path) -> sqlite3.Connection:
+def _read_only_address(path: Path) -> str:
     """Where no run is at work and none was killed there is no WAL, and SQLite need not write beside
     the file to share it: the folder may be read-only.
     """
-    uri = f"file:{str(path.absolute()).replace('%', '%25').replace('?', '%3f').replace('#', '%23')}"
     mode = "mode=ro" if path.with_name(f"{FILE}-wal").exists() else "immutable=1"
-    with _sqlite(path.parent), ExitStack() as unopened:
-        connection = unopened.enter_context(
-            closing(sqlite3.connect(f"{uri}?{mode}", uri=True, timeout=60.0))
-        )
-        _require_format(connection, path)
-        unopened.pop_all()
-        return connection
+    quoted = str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{quoted}?{mode}"
 
 
 @contextmanager

@@ -286,7 +286,9 @@ def require_alike(records: "DataFrame", *, besides: Iterable[str]) -> None:
 
 def rank(value: Any) -> tuple[int, float, str]:
     """Orders values of any kind: none at all, then numbers, then words."""
-    if value is None or value != value:
+    import pandas as pd
+
+    if pd.api.types.is_scalar(value) and pd.isna(value):
         return (0, 0.0, "")
     return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
 

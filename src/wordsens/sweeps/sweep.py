@@ -1,21 +1,18 @@
-"""Sweeps: grids of cells of one experiment, from YAML files, presets and overrides; and the table
-of experiments."""
+"""Sweeps: grids of cells of one study, from YAML files, presets and overrides."""
 
 import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from wordsens.errors import InputError, MissingExtraError, require_choice, shown
 from wordsens.files import named_path, small_text
-from wordsens.sweeps import EXPERIMENTS, SCALES
-from wordsens.sweeps.experiment import Experiment
+from wordsens.sweeps import SCALES, STUDIES
 from wordsens.sweeps.spec import Cell, Strict, spelled_out
-from wordsens.sweeps.store import Record, as_frame, as_records
-from wordsens.sweeps.study import Study
+from wordsens.sweeps.store import write_whole
+from wordsens.sweeps.study import Study, Summary
 
 try:
     import yaml
@@ -23,36 +20,35 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("pydantic or pyyaml", "records", "a sweep") from error
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 MOST_CELLS = 200_000
 """Of a sweep: each is checked before anything runs, in some 25 µs and 1.5 kB."""
 
 _DEEPEST = 50
 
 
-def experiment_named(name: str) -> Any:
-    """The experiment of that name, or one's own as `module:NAME`.
+def study_named(name: str) -> Study:
+    """The study of that name, or one's own as `module:NAME`.
 
-    >>> experiment_named("several-words").Cell.__name__
+    >>> study_named("several-words").Cell.__name__
     'SeveralWordsCell'
     """
     from wordsens.models.function import load_named
 
-    if ":" in name:
-        experiment = load_named(name, "experiment")
-    else:
-        module, _, constant = EXPERIMENTS[require_choice("experiment", name, EXPERIMENTS)][
-            0
-        ].partition(":")
-        experiment = getattr(import_module(module), constant)
-    if not isinstance(experiment, Experiment | Study):
+    if ":" not in name:
+        name = STUDIES[require_choice("experiment", name, STUDIES)][0]
+    study = load_named(name, "experiment")
+    if not isinstance(study, Study):
         raise InputError(
-            f"`experiment` (={name!r}) must name an Experiment, not a {type(experiment).__name__}"
+            f"`experiment` (={name!r}) must name a Study, not a {type(study).__name__}"
         )
-    return experiment
+    return study
 
 
 class Sweep(Strict, frozen=True):
-    """Grids of cells of one experiment. In a grid a list is an axis: every combination of the axes
+    """Grids of cells of one study. In a grid a list is an axis: every combination of the axes
     is a cell.
 
     Attributes:
@@ -89,12 +85,12 @@ class Sweep(Strict, frozen=True):
     @field_validator("experiment")
     @classmethod
     def _known_experiment(cls, name: str) -> str:
-        return experiment_named(name).name
+        return study_named(name).name
 
     @property
     def cell_type(self) -> type[Cell]:
         """The class of its cells."""
-        return experiment_named(self.experiment).Cell
+        return study_named(self.experiment).Cell
 
     def cells(self) -> list[Any]:
         """The cells, equal ones once, draw after draw: an interrupted run has then measured every
@@ -141,6 +137,13 @@ class Sweep(Strict, frozen=True):
         data = self.model_dump(mode="json")
         layout = {"sort_keys": False, "default_flow_style": None, "width": 100}
         return yaml.dump(data, Dumper=_Dumper, allow_unicode=True, **layout)
+
+    def save(self, folder: Path) -> None:
+        """Write the sweep to EXPERIMENT.yaml in the folder, unless it is there."""
+        path = folder / f"{self.experiment.replace(':', '-')}.yaml"
+        content = self.to_yaml().encode()
+        if not path.is_file() or path.read_bytes() != content:
+            write_whole(path, content)
 
 
 def _python_values(value: Any) -> Any:
@@ -336,53 +339,53 @@ def paper_sweep(
     """
     from wordsens.sweeps.texts import ReviewsText
 
-    experiment = experiment_named(name)
-    if experiment.preset is None:
+    study = study_named(name)
+    if study.preset is None:
         raise InputError(f"`experiment` (={name!r}) has no preset; give a sweep of your own")
     require_choice("scale", scale, SCALES)
-    grids, notices = experiment.preset(scale, source or ReviewsText(), seed, labels, **choices)
+    grids, notices = study.preset(scale, source or ReviewsText(), seed, labels, **choices)
     if search is not None:
-        counts = getattr(experiment.Cell, "COUNTS", ())
-        grids = [
-            {**{key: one for key, one in grid.items() if key not in counts}, "search": search}
-            for grid in grids
-        ]
-    common = {"seed": seed} if "seed" in experiment.Cell.model_fields else {}
+        counts = getattr(study.Cell, "COUNTS", ())
+        plain = [{key: grid[key] for key in grid if key not in counts} for grid in grids]
+        grids = [{**grid, "search": search} for grid in plain]
+    common = {"seed": seed} if "seed" in study.Cell.model_fields else {}
     data = {"name": f"paper-{name}-{scale}", "experiment": name, "common": common, "grids": grids}
     return Sweep.parse(data), list(dict.fromkeys(notices))
 
 
-def summarize(records: Any) -> Any:
-    """What the records of one experiment say: its tables and sentences.
+def summarize(records: "DataFrame") -> Summary:
+    """What the records of one study say: its tables and findings.
 
     Args:
-        records: a DataFrame of `read_records`, or records; failed ones are left out.
+        records: of `read_records`, or some of its rows; failed ones are left out.
 
     Raises:
-        InputError: no record is finished, they are of several experiments, or of one without a
+        InputError: no record is finished, they are of several studies, or of one without a
             summary.
 
     >>> summarize(ws.read_records("out")).findings  # doctest: +SKIP
     """
-    experiment, done = finished_of_one(records)
-    if isinstance(experiment, Study):
-        return experiment.summary(as_frame(done))
-    if experiment.summarize is None:
-        raise InputError(f"`records` are of {experiment.name!r}, which has no summary")
-    return experiment.summarize(done)
+    study, done = finished_of_one(records)
+    return study.summary(done)
 
 
-def finished_of_one(records: Any) -> tuple[Any, list[Record]]:
-    """The experiment whose records these are, and the finished ones.
+def finished_of_one(records: "DataFrame") -> "tuple[Study, DataFrame]":
+    """The study whose records these are, and the finished ones.
 
     Raises:
-        InputError: none is finished, or they are of several experiments.
+        InputError: none is finished, they are of several studies, or columns are missing.
     """
-    done = [record for record in as_records(records) if record.done]
-    names = list(dict.fromkeys(record.experiment for record in done))
+    columns = getattr(records, "columns", ())
+    if missing := {"cell", "experiment", "status", "spec"} - set(columns):
+        raise InputError(
+            f"`records` has no column {', '.join(sorted(missing))}; give rows of read_records, "
+            "with all columns"
+        )
+    done = records[records["status"] == "done"].reset_index(drop=True)
+    names = list(done["experiment"].unique())
     if len(names) != 1:
         raise InputError(
             "`records` must be finished ones of one experiment, and are of "
             f"{', '.join(names) or 'none'}"
         )
-    return experiment_named(names[0]), done
+    return study_named(names[0]), done

@@ -27,9 +27,9 @@ from wordsens.models.model import Model
 from wordsens.models.model_files import model_digest
 from wordsens.models.text_model import POOL_NAMES
 from wordsens.sensitivity.replacements import WAYS
-from wordsens.sweeps.experiment import Experiment
 from wordsens.sweeps.spec import Cell, ModelName, Strict
-from wordsens.sweeps.store import Record, json_text
+from wordsens.sweeps.store import Row, json_text
+from wordsens.sweeps.study import Study
 from wordsens.text.document import Document
 
 OUTPUTS = ("embedding", "probabilities")
@@ -208,28 +208,28 @@ def measure_audit(cell: AuditCell) -> dict[str, Any]:
     }
 
 
-def audited(record: Record) -> AuditedText:
+def audited(record: Row) -> AuditedText:
     """The measured words of a record as `audit_text` gave them."""
     names, rows, swapped = (
-        json.loads(text) for text in (record.measured, record.rows, record.swapped_for)
+        json.loads(text) for text in (record["measured"], record["rows"], record["swapped_for"])
     )
     unknown = (math.nan,) * len(names)
     columns = {
         "word": names,
         "tokens": rows,
-        "place": record.places,
-        "sensitivity": record.sensitivity or unknown,
-        "removal": record.removal,
-        "swap": record.swap or unknown,
+        "place": record["places"],
+        "sensitivity": record["sensitivity"] or unknown,
+        "removal": record["removal"],
+        "swap": record["swap"] or unknown,
         "swapped_for": swapped or ("",) * len(names),
     }
     words = (
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     )
     return AuditedText(
-        **{name: getattr(record, name) for name in ("source", *_COLUMNS)},
+        **{name: record[name] for name in ("source", *_COLUMNS)},
         measured=tuple(AuditedWord(**word) for word in words),
-        read=tuple(json.loads(record.read)),
+        read=tuple(json.loads(record["read"])),
     )
 
 
@@ -299,4 +299,4 @@ def _require_content(model: str, revision: str | None, content: str) -> None:
         )
 
 
-AUDIT = Experiment(name="audit", Cell=AuditCell, measure=measure_audit)
+AUDIT = Study(name="audit", Cell=AuditCell, measure=measure_audit)

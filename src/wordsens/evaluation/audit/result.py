@@ -2,22 +2,21 @@
 them."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from wordsens.errors import InputError
-from wordsens.evaluation.audit.cell import audited, digest
+from wordsens.evaluation.audit.cell import AuditCell, audited, digest
 from wordsens.evaluation.audit.layers import LayerSensitivity
 from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, audit_changes
 from wordsens.evaluation.audit.text import AuditTexts
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.evaluation.requirement import Requirement, Unmet
 from wordsens.results import Result
-from wordsens.sources import source_digest
-from wordsens.sweeps.store import Record, Store
+from wordsens.sweeps.spec import code_version
+from wordsens.sweeps.store import Row, Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +42,7 @@ class Audit:
     map_name: str
     removal: str
     texts: AuditTexts
-    records: Sequence[Record]
+    records: Sequence[Row]
     summary: AuditSummary
     layers: Sequence[LayerSensitivity]
     advice: LengthAdvice | None
@@ -53,16 +52,16 @@ class Audit:
     table: Path
 
     @property
-    def failed(self) -> list[Record]:
+    def failed(self) -> list[Row]:
         """The texts that could not be measured, though nothing was wrong with them."""
-        return [record for record in self.records if not record.done]
+        return [record for record in self.records if record["status"] == "failed"]
 
     @property
-    def cut(self) -> list[Record]:
+    def cut(self) -> list[Row]:
         """The texts that lost words, those that lost most first."""
         return sorted(
-            (record for record in self.records if record.words_lost),
-            key=lambda record: -record.words_lost,
+            (record for record in self.records if record["words_lost"]),
+            key=lambda record: -record["words_lost"],
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,12 +75,14 @@ class Audit:
             "changes": None
             if self.changes is None
             else [asdict(change) for change in self.changes],
-            "cut": [{name: getattr(record, name) for name in cut} for record in self.cut],
+            "cut": [{name: record[name] for name in cut} for record in self.cut],
             "copies": self.texts.copies,
             "left_out": [
                 {"source": source, "reason": reason} for source, reason in self.texts.left_out
             ],
-            "failed": [{"source": record.source, "error": record.error} for record in self.failed],
+            "failed": [
+                {"source": record["source"], "error": record["error"]} for record in self.failed
+            ],
             "records": str(self.table),
         }
 
@@ -98,7 +99,7 @@ def unmet(requirements: Sequence[Requirement], summary: AuditSummary) -> Iterato
         yield from requirement.unmet(rows, missing=missing)
 
 
-def changes_since(folder: str, records: Sequence[Record]) -> list[AuditChange]:
+def changes_since(folder: str, records: Sequence[Row]) -> list[AuditChange]:
     """Since the audit in that folder: of several there, the one that shares most texts with this
     one.
 
@@ -106,12 +107,12 @@ def changes_since(folder: str, records: Sequence[Record]) -> list[AuditChange]:
         InputError: no audit there shares a text.
     """
     with Store(folder, read_only=True) as store:
-        held = store.records(experiment="audit")
-    earlier: dict[str, dict[str, Record]] = {}
+        held = store.rows(experiment="audit")
+    earlier: dict[str, dict[str, Row]] = {}
     for record in held:
-        if record.done and record.audit != records[0].audit:
-            earlier.setdefault(record.audit, {})[record.text_content] = record
-    now = {record.text_content: record for record in records if record.done}
+        if record["status"] == "done" and record["audit"] != records[0]["audit"]:
+            earlier.setdefault(record["audit"], {})[record["text_content"]] = record
+    now = {record["text_content"]: record for record in records if record["status"] == "done"}
     before = max(earlier.values(), key=lambda audit: len(audit.keys() & now.keys()), default={})
     shared = before.keys() & now.keys()
     if not shared:
@@ -148,10 +149,9 @@ def load_or_compute(
         folder: of the audit.
         kind: of the result.
         key: everything that decides it: the model's content, the texts, the options.
-        compute: measures it; its module, and what that imports, are the code.
+        compute: measures it.
     """
-    module = compute.__module__
-    code = source_digest({module: Path(str(sys.modules[module].__file__))})
+    code = code_version(AuditCell)
     path = folder / "kept" / f"{digest({**key, 'kind': kind.__name__, 'code': code})}.safetensors"
     if path.exists():
         try:

@@ -1,10 +1,6 @@
 """The guard over many pairs: of a file or given in Python, in this process or in several."""
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,11 +8,12 @@ from typing import Any
 
 from wordsens.display.numbers import plural
 from wordsens.display.view import Table, View
-from wordsens.errors import InputError, WordsensError, require_count
+from wordsens.errors import InputError, require_count
 from wordsens.evaluation.guard.judge import ADVICE, Judgement, Verdict, guard
 from wordsens.results import Result
 from wordsens.text.pairs import Pairs, pair_rows
 from wordsens.text.tables import write_rows
+from wordsens.workers import WorkerPool
 
 Progress = Callable[[int, int], None]
 
@@ -162,10 +159,9 @@ def guard_pairs(
     texts = [(row["first"], row["second"]) for row in rows]
     batches = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
     judgements: list[Judgement] = []
-    with _mapping(min(workers or 1, len(batches))) as each:
-        for judged in each(_judge_batch, batches):
-            judgements += judged
-            progress(len(judgements), len(texts))
+    for judged in _judged(batches, min(workers or 1, len(batches))):
+        judgements += judged
+        progress(len(judgements), len(texts))
     return GuardedPairs(tuple(rows), tuple(judgements))
 
 
@@ -184,17 +180,11 @@ def _judge_batch(texts: list[tuple[str, str]]) -> list[Judgement]:
     return [guard(first, second) for first, second in texts]
 
 
-@contextmanager
-def _mapping(workers: int) -> Iterator[Callable[..., Iterator[list[Judgement]]]]:
-    """A `map` in this process, or in several."""
+def _judged(batches: list[list[tuple[str, str]]], workers: int) -> Iterator[list[Judgement]]:
+    """The judgements of each batch, in this process or in several."""
     if workers == 1:
-        yield map
+        yield from map(_judge_batch, batches)
         return
-    try:
-        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-            yield pool.map
-    except BrokenProcessPool as error:
-        raise WordsensError(
-            "the workers ended before their work was done; in a script, call guard_pairs behind "
-            'if __name__ == "__main__":, or leave workers out'
-        ) from error
+    with WorkerPool(workers) as pool:
+        futures = [pool.submit(_judge_batch, batch) for batch in batches]
+        yield from (future.result() for future in futures)
