@@ -44,7 +44,8 @@ def test_a_cell_is_a_sensitivity_with_its_cosine(text):
 def _record(cosine, draw, value, kind="correlated"):
     text = {"kind": kind, "mean_cosine": cosine} if kind == "correlated" else {"kind": kind}
     cell = CorrelationCell.parse({**SMALL, "text": text, "draw": draw})
-    return failed(cell, "none").replace(status="done", error=None, value=value, cosine=cosine)
+    record, _ = failed(cell, "none")
+    return record | {"status": "done", "error": None, "value": value, "cosine": cosine}
 
 
 def made(end, scatter, review=2.5):

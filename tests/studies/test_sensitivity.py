@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -20,7 +21,7 @@ from wordsens.studies.sensitivity import (
     preset,
 )
 from wordsens.sweeps.measurement import SensitivityCell
-from wordsens.sweeps.store import as_frame, as_records
+from wordsens.sweeps.store import as_frame
 from wordsens.sweeps.texts import ReviewsText
 
 TEXTS = ("reviews", "gaussian")
@@ -156,7 +157,7 @@ def departed(frame, name, make_record, factor):
 def test_s_as_published_is_compared_draw_by_draw(made, make_record):
     defined = made({"raf": (2.0, 0.0)}, texts=["reviews"])
     records = departed(defined, "word 0 only", make_record, lambda n, draw: 0.8 + draw / 10)
-    both = as_frame([*as_records(defined), *records])
+    both = pd.concat([defined, as_frame(records)])
     table = STUDY.tables(both)[PUBLISHED]
     assert set(table["departure"]) == {"word 0 only"} and len(table) == 3
     assert [ratio.value for ratio in table["ratio"]] == pytest.approx([0.9] * 3)
@@ -188,7 +189,7 @@ def test_each_family_has_a_figure_and_a_bound_that_is_far_away_has_no_band(made)
     ]
     near = made({"raf": (2.0, 0.0)}, upper=2.5, rigor=CERTIFIED)
     far = made({"relu-raf": (1.0, 0.0)}, upper=9.0, predicted=1.0, predicted_in_range=False)
-    figure = STUDY.figures(as_frame([*as_records(near), *as_records(far)]))["raf"]
+    figure = STUDY.figures(pd.concat([near, far]))["raf"]
     left, right = figure.axes
     assert [panel.get_title() for panel in (left, right)] == [
         "Movie reviews, d = 8",

@@ -127,7 +127,7 @@ def _beyond(rows: Any) -> list[Estimate | None]:
     if not places:
         return [None] * len(rows)
     measured = np.array([(mean.value, *ends(mean)) for mean in curve["S"]])
-    columns = [np.interp(rows["mean cosine"], places, column) for column in measured.T]
+    columns = [np.interp(rows["mean cosine"], places, column).tolist() for column in measured.T]
     known = rows["mean cosine"].between(places[0], places[-1]) & (rows["text"] != CORRELATED)
     known &= bool(np.isfinite(measured).all())
     return [
