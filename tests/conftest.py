@@ -13,6 +13,7 @@ from tests import shape_checks  # noqa: F401 - before the package is imported
 from tests.made_records import made_record
 from wordsens.certificates.attention import multipliers
 from wordsens.maps.attention import change as attention_change
+from wordsens.maps.registry import base_name
 
 pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")
 
@@ -95,9 +96,12 @@ def make_record():
     """
 
     def made(*, asked=None, **changes):
-        keys = {
-            name: changes[name] for name in ("map", "n", "d", "draw", "seed") if name in changes
-        } | (asked or {})
+        recorded = changes.get("map", "raf")
+        keys = {"map": base_name(recorded), "n": 10, "d": 8}
+        if (depth := recorded.removeprefix(keys["map"])).isdigit():
+            keys["depth"] = int(depth)
+        keys |= {name: changes[name] for name in ("n", "d", "draw", "seed") if name in changes}
+        keys |= asked or {}
         keys["text"] = {"kind": changes.get("text", "gaussian"), **keys.get("text", {})}
         values = {
             "map": "raf",

@@ -28,7 +28,6 @@ CELLS = {
         "words_per_text": 1,
         "starts": 1,
     },
-    "departures": {"map": "raf", "n": 6, "d": 8, "text": "reviews", "search": "quick"},
     "correlations": {"map": "raf", "n": 4, "d": 6, "text": "gaussian", "search": "quick"},
     "several-words": {
         "map": "rf",

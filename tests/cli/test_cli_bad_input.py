@@ -73,7 +73,7 @@ def folder(tmp_path, monkeypatch):
         ),
         (
             ["paper", "sensitivty"],
-            "must be one of sensitivity, generalization, attention, departures, correlations, "
+            "must be one of sensitivity, generalization, attention, correlations, "
             "several-words, depth, "
             "similarity, control, all; did you mean 'sensitivity'?",
         ),

@@ -9,11 +9,10 @@ import pytest
 from wordsens.display.view import Finding
 from wordsens.report.load import load_runs
 from wordsens.report.tables import part_view
-from wordsens.studies import correlations, departures, several_words, similarity
+from wordsens.studies import correlations, sensitivity, several_words, similarity
 from wordsens.studies.control import study as control
 from wordsens.studies.depth import study as depth
 from wordsens.studies.generalization import study as generalization
-from wordsens.studies.sensitivity import study as sensitivity
 from wordsens.sweeps import run
 from wordsens.sweeps.sweep import load_sweep
 
@@ -21,7 +20,6 @@ FEW = {"starts": 1, "steps": 3}
 FIGURES = {
     "sensitivity": ["rf", "drf", "raf", "sensitivity"],
     "generalization": ["generalization-error-gaussian", "generalization-frontier-gaussian"],
-    "departures": ["departures", "departures-error"],
     "depth": ["depth", "depth-average", "depth-context", "depth-model"],
     "similarity": ["similarity", "similarity-check", "similarity-sensitivity"],
     "control": [
@@ -45,9 +43,9 @@ def small_scales(monkeypatch):
         sensitivity.PRESETS,
         "quick",
         [
-            {"map": ["rf"], "n": (4, 6, 8), "d": (8,), "draw": 2, **FEW, "words": {"sample": 2}},
-            {"map": ["drf"], "n": (4, 6), "d": (8,), "draw": 2, **FEW, "depth": [2]},
-            {"map": ["raf", "relu-raf"], "n": (4, 8, 12), "d": (16,), "draw": 2, **FEW},
+            {"map": ["rf"], "n": [4, 6, 8], "d": [8], "draw": 2, **FEW, "words": {"sample": 2}},
+            {"map": ["drf"], "n": [4, 6], "d": [8], "draw": 2, **FEW, "depth": [2]},
+            {"map": ["raf", "relu-raf"], "n": [4, 8, 12], "d": [16], "draw": 2, **FEW},
         ],
     )
     monkeypatch.setitem(
@@ -57,18 +55,6 @@ def small_scales(monkeypatch):
     )
     monkeypatch.setattr(generalization, "MAPS_AND_WORDS", (("raf", 4),))
     monkeypatch.setattr(generalization, "available", lambda source, n, *, labelled: 0)
-    monkeypatch.setitem(
-        departures.PRESETS,
-        "quick",
-        {
-            "d": {"raf": 8},
-            "n": (3, 4),
-            "error": {"raf": (3, 8)},
-            "texts": 4,
-            "draws": 1,
-        },
-    )
-    monkeypatch.setitem(departures._SEARCHES, "raf", FEW)
     monkeypatch.setitem(
         correlations.PRESETS, "quick", (1, [{"map": ["rf", "raf"], "n": 8, "d": 12, **FEW}])
     )
@@ -136,7 +122,7 @@ def no_figures(monkeypatch):
         "several-words",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("depth", "generalization", "departures", "correlations")
+            for name in ("depth", "generalization", "correlations")
         ),
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("similarity", "control")),
     ],
@@ -251,7 +237,7 @@ def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
         str(tmp_path / "out"),
     )
     document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
-    assert {row["texts"] for row in document["tables"][0]["rows"]} == {"dataset", "gaussian"}
+    assert {row["text"] for row in document["tables"][0]["rows"]} == {"dataset", "gaussian"}
 
 
 @pytest.mark.parametrize(
@@ -303,7 +289,6 @@ def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
         "sensitivity",
         "generalization",
         "attention",
-        "departures",
         "correlations",
         "several-words",
         "depth",

@@ -1,28 +1,25 @@
 """The style of every figure: widths that a paper prints, text that stays text, and a user's own
 file in its place."""
 
+import html
 import io
+import re
 
+import matplotlib
 import pytest
 
 import wordsens as ws
 from wordsens.app.parts import COLOURS
 from wordsens.maps.registry import MAPS
+from wordsens.plotting import svg
 from wordsens.plotting.axes import round_values
 from wordsens.plotting.style import STYLES, styles_of
-from wordsens.studies.sensitivity.figures import sensitivity_figure
-from wordsens.studies.sensitivity.series import sensitivity_series
+
+COLUMNS = {"n": [4, 8, 4, 8], "S": [1.0, 2.0, 1.0, 1.0], "text": ["a", "a", "b", "b"]}
 
 
-@pytest.fixture
-def records(make_record):
-    return [
-        make_record(
-            map="raf", n=n, draw=draw, value=float(n), per_word=tuple(map(float, range(1, n + 1)))
-        )
-        for n in (4, 8)
-        for draw in (0, 1)
-    ]
+def drawn(**options):
+    return ws.plotting.lines(COLUMNS, x="n", y="S", **options)
 
 
 def written(figure, kind):
@@ -31,53 +28,52 @@ def written(figure, kind):
     return buffer.getvalue()
 
 
-def test_one_panel_is_a_column_wide_and_two_are_a_page(records, make_record):
-    others = [make_record(map="raf", n=n, text="reviews", value=1.0) for n in (4, 8)]
-    assert sensitivity_figure(records).get_size_inches()[0] == ws.plotting.COLUMN_INCHES
-    assert sensitivity_figure([*records, *others]).get_size_inches()[0] == ws.plotting.PAGE_INCHES
+def test_one_panel_is_a_column_wide_and_two_are_a_page():
+    assert drawn(colour="text").get_size_inches()[0] == ws.plotting.COLUMN_INCHES
+    assert drawn(panel="text").get_size_inches()[0] == ws.plotting.PAGE_INCHES
 
 
-def test_letters_stay_letters_in_files(records):
-    figure = sensitivity_figure(records, title="a title")
+def test_letters_stay_letters_in_files():
+    figure = drawn(colour="text", title="a title")
     assert b">a title</text>" in written(figure, "svg")
     pdf = written(figure, "pdf")
     assert b"/CIDFontType2" in pdf
     assert b"/Type3" not in pdf
 
 
-def test_the_band_of_every_word(records):
-    (series,) = sensitivity_series(records)
-    assert [point.words for point in series.points] == [
-        (1.0, 1.75, 3.25, 4.0),
-        (1.0, 2.75, 6.25, 8.0),
-    ]
-    panel = sensitivity_figure(records).axes[0]
-    bands = [
-        {(x, y) for x, y in band.get_paths()[0].vertices}
-        for band in panel.collections
-        if band.get_alpha()
-    ]
-    assert {(4, 1), (4, 4), (8, 1), (8, 8)} in bands
-    assert {(4, 1.75), (4, 3.25), (8, 2.75), (8, 6.25)} in bands
-    assert panel.get_ylim()[0] < 1
-    told = [text.get_text() for text in panel.get_legend().get_texts()]
-    assert {"light: every word", "darker: the middle half of the words"} <= set(told)
+def test_pyplot_holds_no_figure():
+    drawn(colour="text")
+    assert matplotlib._pylab_helpers.Gcf.get_all_fig_managers() == []
 
 
-def test_no_two_swatches_are_alike(make_record):
-    bounded = [
-        make_record(
-            map="raf",
-            n=n,
-            value=float(n),
-            upper=n + 1.0,
-            rigor="certified",
-            per_word=(1.0,) * (n - 1) + (2.0,),
-        )
-        for n in (4, 8)
-    ]
-    patches = sensitivity_figure(bounded).axes[0].get_legend().get_patches()
-    assert len({(patch.get_alpha(), patch.get_hatch()) for patch in patches}) == len(patches) == 3
+def test_the_svg_of_a_page_is_the_figure_with_the_pages_colours():
+    """Colours as variables, titles on marks, no style attribute; put back, what `savefig`
+    writes."""
+    columns = {**COLUMNS, "map": ["raf", "raf", "rf", "rf"]}
+    figure = ws.plotting.lines(columns, x="n", y="S", colour="map")
+    file = io.StringIO()
+    figure.savefig(
+        file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+    )
+    page = svg(figure, prefix="p")
+    assert " style=" not in page
+    assert page.count("<title>") == 4
+    assert "<title>RAF (softmax): 2.00 at 8</title>" in page
+    assert "var(--c2)" in page and "#009e73" not in page
+    numbers = re.compile(r'(?:\bd|points|\bx|\by|transform)="([^"]*)"|>([^<>]+)</(?:text|tspan)')
+    page = re.sub("<title>.*?</title>", "", page)
+    shown, saved = (
+        [" ".join(filter(None, found.groups())).split() for found in numbers.finditer(text)]
+        for text in (page, file.getvalue())
+    )
+    assert shown == saved
+
+
+def test_words_that_look_like_colours_or_attributes_stay_as_they_are():
+    columns = {"name": ["#777777", 'style="x"', "<b>&", 'id="a"'], "S": [1.0, 2.0, 3.0, 4.0]}
+    page = svg(ws.plotting.bars(columns, x="name", y="S"))
+    labels = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", page)]
+    assert {"#777777", 'style="x"', "<b>&", 'id="a"'} <= set(labels)
 
 
 @pytest.mark.parametrize("name", ["rf", "raf"])

@@ -16,24 +16,6 @@ from wordsens.report.load import load_runs
 from wordsens.report.tables import part_view
 from wordsens.sensitivity.measured import MeasuredMap, MeasuredText, texts_view
 from wordsens.studies.generalization import summary as generalization
-from wordsens.studies.sensitivity import summary as sensitivity
-
-
-def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
-    contrast, attention, layer = sensitivity.summarize(series_records).findings
-    assert contrast.sentence.startswith(
-        "One word moves attention 25.3 times as far as a fully connected layer: by 2.02"
-    )
-    assert "at least 21.3 times as far, whatever the searches missed" in contrast.known
-    assert "with length it hardly changes, exponent 0.00" in attention.sentence.replace(
-        "\N{MINUS SIGN}", ""
-    )
-    assert (
-        "with length it falls as 1/√n, exponent −0.50 (theory at these lengths: −0.50)"
-        in layer.sentence
-    )
-    assert "exponent −0.500 [−0.506, −0.494]" in layer.known
-    assert "by 0.0798 times its size" in layer.sentence
 
 
 def test_shares_have_exact_intervals(generalization_record):
@@ -104,21 +86,6 @@ def test_the_theory_is_kept_above_its_error_and_broken_below_it(generalization_r
 
     assert said(0.5) == said(1.5) == said(2.2)
     assert said(2.3) == said(3.0) != said(2.2)
-
-
-def test_the_contrast_names_texts_that_speak_against_it(make_record):
-    records = [
-        make_record(
-            map=name, n=n, d=384, text=text, value=value, source=f"{text}-{n}-{draw}", draw=draw
-        )
-        for text, attention in (("reviews", 3.0), ("gaussian", 0.2))
-        for name, value in (("raf", attention), ("rf", 0.4))
-        for n in (10, 20)
-        for draw in range(2)
-    ]
-    sentence = sensitivity.summarize(records).findings[0].sentence
-    assert sentence.startswith("One word moves attention 7.5 times as far")
-    assert sentence.endswith("On Gaussian texts of 20 words, d = 384: 0.5 times.")
 
 
 def findings_of(records):
@@ -237,22 +204,6 @@ def test_bounds_are_called_certified_only_where_those_of_every_map_are():
         text = MeasuredText(tuple(MeasuredMap(X, each, 0.0, None, ()) for each in results))
         for shown in (text.view(), texts_view([text, text])):
             assert ("certified" in shown.parts[0].note) == (likely not in results)
-
-
-def test_only_maps_of_one_d_are_compared(make_record):
-    def records(d):
-        return [
-            make_record(map=name, n=n, d=size, value=value / n, source=f"{n}-{draw}", draw=draw)
-            for name, size, value in (("raf", 384, 40.0), ("rf", d, 1.0))
-            for n in (10, 20)
-            for draw in range(2)
-        ]
-
-    def sentences(records):
-        return " ".join(claim.sentence for claim in sensitivity.summarize(records).findings)
-
-    assert "40 times as far as a fully connected layer" in sentences(records(384))
-    assert "times as far" not in sentences(records(192))
 
 
 def test_two_runs_are_compared_with_an_error(tmp_path, make_record):

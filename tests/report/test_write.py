@@ -53,7 +53,7 @@ def test_markdown_holds_findings_and_tables_and_is_escaped(small, tmp_path, caps
     assert report(capsys, small, "--format", "md", "--quiet")[0] == 0
     text = (small / "report.md").read_text(encoding="utf-8")
     assert text.startswith("# Word sensitivity: run\n")
-    assert "\n| map | texts | d |" in text
+    assert "\n| map | text | d |" in text
     assert r"\<b\>\&amp;" in text
 
 

@@ -1,16 +1,12 @@
-"""Several words at once and correlated texts: attained by a witness, below the bound of every
+"""Several words at once: attained by a witness, below the bound of every
 set."""
 
 import pytest
 import torch
 
 import wordsens as ws
-from tests.made_records import measured
 from wordsens.certificates.dense.bounds import by_law, by_weights
-from wordsens.errors import InputError
 from wordsens.sensitivity.several_words import word_sets
-from wordsens.studies.correlations import CorrelationCell
-from wordsens.studies.correlations import summarize as summarize_correlations
 from wordsens.studies.several_words import (
     SeveralWordsCell,
     bound_of_every_set,
@@ -18,7 +14,6 @@ from wordsens.studies.several_words import (
     summarize,
 )
 from wordsens.sweeps.run import failed
-from wordsens.text import repeated_text
 
 SMALL = {"map": "rf", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
 
@@ -94,37 +89,6 @@ def _record(name, count, draw, value, upper=None):
     return failed(cell, "none").replace(status="done", error=None, value=value, upper=upper)
 
 
-CORRELATED = {"map": "raf", "n": 8, "d": 12, "search": "quick"}
-
-
-@pytest.mark.parametrize("distinct", [1, 3, 8])
-def test_repeated_rows_stand_as_often_as_each_other(distinct):
-    rows = repeated_text(8, 5, distinct, seed=2).rows
-    different, counts = rows.unique(dim=0, return_counts=True)
-    assert len(different) == distinct
-    assert counts.max() - counts.min() <= 1
-    assert rows.square().sum(dim=1).tolist() == pytest.approx([5.0] * 8)
-    with pytest.raises(InputError, match="`distinct`"):
-        repeated_text(8, 5, 9)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        {"kind": "correlated", "mean_cosine": 0.9},
-        {"kind": "repeated", "distinct": 2},
-        {"kind": "reviews", "layer": 6},
-    ],
-)
-def test_a_cell_is_a_sensitivity_with_its_cosine(text):
-    record = measured(CorrelationCell.parse({**CORRELATED, "text": text}))
-    assert record.value > 0
-    assert record.upper is None
-    if text["kind"] == "correlated":
-        assert record.cosine == pytest.approx(0.9)
-    assert record.distinct == text.get("distinct")
-
-
 def test_findings_and_rows_say_how_many_words_each_map_notices():
     counts, scatter = (1, 4, 16, 64), (0.99, 1.0, 1.01, 0.98, 1.02)
     records = [
@@ -150,27 +114,3 @@ def test_findings_and_rows_say_how_many_words_each_map_notices():
     assert "RF more than were tried" in never.findings[0].sentence
     assert never.table()["words"].isna().all()
     assert len(summary.table(1)) == 8 and summary.table(1)["draws"].sum() == len(records)
-
-
-def _correlated(cosine, draw, value, kind="correlated"):
-    text = {"kind": kind, "mean_cosine": cosine} if kind == "correlated" else {"kind": kind}
-    cell = CorrelationCell.parse({**CORRELATED, "text": text, "draw": draw})
-    return failed(cell, "none").replace(status="done", error=None, value=value, cosine=cosine)
-
-
-def test_sentences_are_told_only_where_their_interval_supports_them():
-    def told(end, scatter, review=2.5) -> list[str]:
-        records = [_correlated(0.0, draw, 4.0 + scatter * (draw % 3)) for draw in range(6)]
-        records += [_correlated(0.9, draw, end + scatter * ((draw + 1) % 3)) for draw in range(6)]
-        records += [
-            _correlated(0.45, draw, review + scatter * (draw % 3), kind="reviews")
-            for draw in range(6)
-        ]
-        return [claim.sentence for claim in summarize_correlations(records).findings]
-
-    assert [one for one in told(1.0, 0.01) if "falls by the factor 0.25" in one] == told(1.0, 0.01)
-    assert "hardly changes" in told(4.0, 0.01)[0]
-    assert told(3.8, 3.0) == []  # the factor's interval holds 1, and reaches too far from it
-    assert told(1.0, 0.01, review=1.0)[1].count("less than equally correlated texts") == 1
-    assert "movie reviews" in told(1.0, 0.01, review=3.5)[1]
-    assert "more than" in told(1.0, 0.01, review=3.5)[1]

@@ -7,7 +7,6 @@ import torch
 import wordsens as ws
 from tests.made_records import CELLS, measured
 from wordsens.studies.generalization.figures import error_figure
-from wordsens.studies.sensitivity.figures import sensitivity_figure
 from wordsens.sweeps.measurement import SensitivityCell
 
 GRID = {
@@ -38,7 +37,7 @@ def test_a_sweep_gives_a_frame(frame):
 
 
 def test_figures_take_the_frame_or_a_part_of_it(frame):
-    assert sensitivity_figure(frame).axes[0].get_xlabel() == "words n"
+    assert ws.plotting.of_experiment(frame)["rf"].axes[0].get_xlabel() == "words n"
     assert ws.plotting.along(frame, "n").axes[0].get_ylabel() == "word sensitivity S"
     figure = ws.plotting.along(frame[frame["map"] == "rf"], "n", "evaluations")
     assert figure.axes[0].get_ylabel() == "evaluations"
@@ -66,7 +65,7 @@ def test_a_summary_shows_itself(frame):
     [
         (error_figure, "`records` are of sensitivity; this takes those of generalization"),
         (
-            lambda frame: sensitivity_figure(frame[["map", "n", "value"]]),
+            lambda frame: ws.plotting.of_experiment(frame[["map", "n", "value"]]),
             "has no column cell, experiment, spec",
         ),
         (lambda frame: ws.plotting.along(frame, "m"), "`x` (='m') must be one of"),

@@ -309,7 +309,7 @@ def test_a_cell_that_kills_its_workers_is_given_up_and_the_others_come(tmp_path,
     assert sorted(record["value"] for record in records if record["status"] == "done") == [0, 1, 9]
 
 
-@pytest.mark.parametrize("name", ["generalization", "departures"])
+@pytest.mark.parametrize("name", ["generalization", "correlations"])
 def test_workers_give_the_records_of_this_process_bit_for_bit(tmp_path, name):
     cells = [study_named(name).Cell.parse({**CELLS[name], "draw": draw}) for draw in (0, 1)]
     with Store(tmp_path / "here") as here, Store(tmp_path / "there") as there:

@@ -43,6 +43,7 @@ class Panel:
         guides: by name, the points of a dotted line; None in a single point means the whole axis.
         bands: by series, each x with both ends of what is shaded.
         fits: by series, the points of a line that is drawn in place of the line through the marks.
+        dashes: by series, the points of a dashed line.
         limits: of y; an end may be None.
         scattered: the series whose marks no line joins.
         label: of y, where panels differ in it.
@@ -54,6 +55,7 @@ class Panel:
     guides: Mapping[str, Sequence[tuple[float | None, float | None]]] = field(default_factory=dict)
     bands: dict[str, list[tuple[Any, float, float]]] = field(default_factory=dict)
     fits: dict[str, list[tuple[Any, float]]] = field(default_factory=dict)
+    dashes: dict[str, list[tuple[Any, float]]] = field(default_factory=dict)
     limits: tuple[float | None, float | None] = (None, None)
     scattered: frozenset[str] = frozenset()
     label: str = ""
@@ -121,6 +123,9 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Style], *, steps: bool)
         marks(axes, curve, styles[name], name, titles=panel.titles.get(name, ()), **look)
     for name, fit in panel.fits.items():
         axes.plot(*zip(*fit, strict=True), color=styles[name][0])
+    for name, line in panel.dashes.items():
+        look = {"color": styles[name][0], "linestyle": (0, (4, 2)), "zorder": 1}
+        axes.plot(*zip(*line, strict=True), **look)
     for name, band in panel.bands.items():
         x, low, high = zip(*band, strict=True)
         shade = {"color": styles[name][0], "alpha": 0.2, "linewidth": 0}

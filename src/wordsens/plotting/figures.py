@@ -81,6 +81,7 @@ def lines(
     log: str = "",
     band: tuple[str, str] | None = None,
     fit: str = "",
+    dashes: str = "",
     about: str = "",
     guides: Mapping[str, Sequence[tuple[float | None, float | None]]] | None = None,
     limits: tuple[float | None, float | None] = (None, None),
@@ -105,6 +106,7 @@ def lines(
         band: two columns between which a series is shaded; those of the interval take the place of
             its bars.
         fit: a column whose line is drawn in place of the line through the marks.
+        dashes: a column whose line is dashed in the colour of its series: theory, say.
         about: a column with what a page says of each mark.
         guides: by name, the points of a dotted line; None in a single point means the whole axis,
             such as (0.5, None) for a vertical line.
@@ -125,7 +127,7 @@ def lines(
     ('n', 'log')
     """
     named, low, high = labels or {}, f"{y} low", f"{y} high"
-    rows = _rows(columns, (x, y), colour, panel, band, fit, about)
+    rows = _rows(columns, (x, y), colour, panel, band, fit, dashes, about)
     for name in [{"x": x, "y": y}[axis] for axis in log]:
         if (least := min(row[name] for row in rows)) <= 0:
             raise InputError(f"`log` (={log!r}) needs numbers above 0, but {name} has {least}")
@@ -142,6 +144,8 @@ def lines(
             one.bands.setdefault(name, []).append((row[x], row[band[0]], row[band[1]]))
         if fit and row[fit] is not None:
             one.fits.setdefault(name, []).append((row[x], row[fit]))
+        if dashes and row[dashes] is not None:
+            one.dashes.setdefault(name, []).append((row[x], row[dashes]))
         if about:
             one.titles.setdefault(name, []).append(row[about])
         if not joined:

@@ -2,47 +2,42 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 from wordsens.display.view import Table
 from wordsens.intervals import LEAST, difference
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Run
-from wordsens.studies.sensitivity.series import Series, sensitivity_series
-from wordsens.studies.sensitivity.summary import text_and_keys
-from wordsens.sweeps.measurement import GIVEN
+from wordsens.studies.sensitivity import as_defined, curves
 
 
 def comparison(runs: Sequence[Run]) -> Table:
     """One row per series and pair of runs: S of both at the longest length that they share, and the
     difference with its interval (square and add)."""
-    series = {run.name: _series(run) for run in runs}
-    rows = []
-    for key in dict.fromkeys(key for group in series.values() for key in group):
-        shared = [(name, group[key]) for name, group in series.items() if key in group]
-        for (first, one), (second, other) in combinations(shared, 2):
-            points = {point.n: point for point in other.points}
-            common = [(point, points[point.n]) for point in one.points if point.n in points]
-            if common:
-                a, b = common[-1]
-                texts = f"{text_and_keys(one)}, {a.n} words"
-                cells = (a.value, second, b.value, difference(b.value, a.value))
-                rows.append((map_title(one.map), texts, first, *cells))
-    headings = ("map", "texts", "first run", "S first", "second run", "S second", "difference")
+    import pandas as pd
+
+    parts = [
+        (run.name, *as_defined(part.frame))
+        for run in runs
+        for part in run.parts
+        if part.name == "sensitivity" and part.done
+    ]
+    measured = [(name, curves(frame, keys), keys) for name, frame, keys in parts if len(frame)]
+    pairs = [pd.DataFrame()]
+    for (first, one, keys), (second, other, same) in combinations(measured, 2):
+        if keys != same:  # they vary in other keys, so that they share no series
+            continue
+        both = one.merge(other, on=[*keys, "n"], suffixes=(" first", " second"))
+        longest = both.groupby(keys, dropna=False, sort=False)["n"].idxmax()
+        both = both.loc[longest, [*keys, "n", "S first", "S second"]]
+        both["difference"] = list(map(difference, both["S second"], both["S first"]))
+        pairs.append(both.assign(**{"first run": first, "second run": second}))
+    frame = pd.concat(pairs, ignore_index=True)
+    columns = {str(name): frame[name].tolist() for name in frame}
+    if pairs[1:]:
+        columns["map"] = list(map(map_title, columns["map"]))
     note = (
         "S: means over draws with 95 % confidence intervals (Student's t). Difference: second "
         "minus first; no difference is claimed where its interval holds 0, or where a run has "
         f"fewer than {LEAST} draws."
     )
-    return Table.of_rows("S side by side", headings, rows, note=note, most=len(rows))
-
-
-def _series(run: Run) -> dict[tuple[Any, ...], Series]:
-    records = [
-        record
-        for part in run.parts
-        if part.name == "sensitivity"
-        for record in part.done
-        if record.text != GIVEN
-    ]
-    return {(one.map, one.text, one.d, one.varied): one for one in sensitivity_series(records)}
+    return Table("S side by side", columns, note=note, most=len(frame))

@@ -1,61 +1,57 @@
 """S against the words' mean cosine: equally correlated words, repeated words, real texts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import pairwise
-from statistics import fmean
 from typing import Any, ClassVar
 
+import numpy as np
+
+from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding
-from wordsens.intervals import ends
+from wordsens.intervals import difference, ends
 from wordsens.maps.registry import map_title
 from wordsens.models.embedding import load_encoder
-from wordsens.sweeps.experiment import (
-    INTERVALS,
-    Column,
-    Experiment,
-    Grids,
-    Summary,
-    estimate,
-    finding,
-    grouped,
-    mean_over_draws,
-    over_draws,
-    ratio,
-    table,
-    text_title,
-)
 from wordsens.sweeps.measurement import (
     SensitivityCell,
     alike,
     measure_sensitivities,
     measure_sensitivity,
 )
-from wordsens.sweeps.store import Record, as_records
+from wordsens.sweeps.study import (
+    INTERVALS,
+    Preset,
+    Study,
+    Tables,
+    changes,
+    means,
+    side,
+    tally,
+    text_title,
+)
 from wordsens.sweeps.texts import Embedded, texts_at_least
 
 CORRELATED = "correlated"
 
+TABLE, BEYOND = "Correlated words", "S beyond equally correlated words"
+
+_SETTING = ["map", "n", "d"]
+
+# A ratio whose interval lies this near to 1 is said to hardly change.
 NEAR = 0.05
-"""A ratio whose interval lies this near to 1 is said to hardly change."""
 
 
 class CorrelationCell(SensitivityCell, frozen=True):
-    """A sensitivity cell of this experiment."""
+    """A sensitivity cell of this study."""
 
     experiment: ClassVar[str] = "correlations"
 
 
-COSINES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95)
-REPETITIONS = (2, 4, 10)
-"""The number of times that each word of a repeated text stands in it."""
-
-_LAZY: dict[str, Any] = {"gaussian": "lazy", "starts": 2}
-_RF = {"map": ["rf"], **_LAZY, "words": {"sample": 4}}
-_DRF = {"map": ["drf"], **_LAZY, "words": {"sample": 2}, "depth": 4, "steps": 20}
+_RF: dict[str, Any] = {"map": ["rf"], "gaussian": "lazy", "starts": 2, "words": {"sample": 4}}
+_DRF = {**_RF, "map": ["drf"], "words": {"sample": 2}, "depth": 4, "steps": 20}
 _ATTENTION: dict[str, Any] = {"map": ["raf", "relu-raf"]}
 _QUICK = {**_ATTENTION, "search": "quick"}
 
+# Draws, and the grids but for their texts; d is the encoder's own where that is smaller.
 PRESETS: dict[str, tuple[int, list[dict[str, Any]]]] = {
     "quick": (5, [{**_RF, "n": 20, "d": 32}, {**_QUICK, "n": 20, "d": 32, "dtype": "float32"}]),
     "laptop": (
@@ -71,178 +67,131 @@ PRESETS: dict[str, tuple[int, list[dict[str, Any]]]] = {
         ],
     ),
 }
-"""Draws, and the grids but for their texts; d is the encoder's own where that is smaller."""
+
+# Mean cosines, and how many times each word of a repeated text stands in it.
+_QUICK_TEXTS = (0.0, 0.5, 0.95), (4,)
+_TEXTS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95), (2, 4, 10)
 
 
-def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
+def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Preset:
     """S of RF, DRF, RAF and ReLU-RAF on orthogonal to nearly equal words, repeated words, and real
     texts, taken at their layer and at the encoder's last.
     """
     draws, parts = PRESETS[scale]
     encoder = load_encoder(source.encoder)
-    cosines, times_each = ((0.0, 0.5, 0.95), (4,)) if scale == "quick" else (COSINES, REPETITIONS)
+    cosines, repetitions = _QUICK_TEXTS if scale == "quick" else _TEXTS
+    layers = dict.fromkeys((source.layer, encoder.layers))
+    real = [{**source.model_dump(mode="json"), "layer": layer} for layer in layers]
     grids, notices = [], []
     for part in parts:
         n = part["n"]
-        texts: list[dict[str, Any]] = [
-            {"kind": CORRELATED, "mean_cosine": cosine} for cosine in cosines
-        ]
-        texts += [{"kind": "repeated", "distinct": n // times} for times in times_each]
+        texts: list[dict[str, Any]] = [{"kind": CORRELATED, "mean_cosine": one} for one in cosines]
+        texts += [{"kind": "repeated", "distinct": n // times} for times in repetitions]
         if texts_at_least(source, n, seed=seed, most=1):
-            layers = dict.fromkeys((source.layer, encoder.layers))
-            texts += [
-                source.model_copy(update={"layer": layer}).model_dump(mode="json")
-                for layer in layers
-            ]
+            texts += real
         else:
-            notices.append(
-                f"no text has {n} words: {'/'.join(part['map'])} are measured without real texts"
-            )
+            maps = "/".join(part["map"])
+            notices.append(f"no text has {n} words: {maps} are measured without real texts")
         common = {**part, "d": min(part["d"], encoder.dimension), "draw": list(range(draws))}
         grids += [{**common, "text": text} for text in texts]
     return grids, notices
 
 
-def texts_title(record: Record) -> str:
-    """The texts in words."""
-    if record.text == CORRELATED:
-        return f"mean cosine {record.mean_cosine:g}"
-    if record.text == "repeated":
-        return f"{record.distinct} different words of {record.n}"
-    return text_title(record.text) + (f", layer {record.layer}" if record.layer else "")
+def _texts(record: Mapping[str, Any]) -> str:
+    """The texts of a record in words."""
+    if record["text"] == CORRELATED:
+        return f"mean cosine {record['mean_cosine']:g}"
+    if record["text"] == "repeated":
+        return f"{record['distinct']} different words of {record['n']}"
+    return text_title(record["text"]) + (f", layer {record['layer']}" if record["layer"] else "")
 
 
-def by_cosine(records: Any) -> list[Record]:
-    """The finished records map by map and kind of text, by `cosine`: from here on its mean over the
-    draws."""
-    groups = grouped(
-        (one for one in as_records(records) if one.done), "map", "text", "layer", texts_title
-    )
-    order = {key[:3]: at for at, key in enumerate(groups)}
-    means = {
-        key: round(fmean(one.cosine for one in group), 9) + 0.0 for key, group in groups.items()
-    }  # no -0.0
-    keys = sorted(groups, key=lambda key: (order[key[:3]], means[key]))
-    return [one.replace(cosine=means[key]) for key in keys for one in groups[key]]
+def _rows(records: Any) -> Any:
+    """One row per map, size and texts; beside S what it lies above that of equally correlated words
+    of the same mean cosine."""
+    import pandas as pd
+
+    named = records.assign(texts=list(map(_texts, records.to_dict("records"))))
+    columns = {"mean cosine": "cosine", "S": "value"}
+    frame = means(named, [*_SETTING, "text", "texts"], columns)
+    frame["mean cosine"] = [round(mean.value, 9) + 0.0 for mean in frame["mean cosine"]]  # no -0.0
+    settings = frame.sort_values(["text", "mean cosine"]).groupby(_SETTING, sort=False)
+    return pd.concat([rows.assign(**{BEYOND: _beyond(rows)}) for _, rows in settings])
 
 
-def summarize(records: Sequence[Record]) -> Summary:
-    """A row a map and kind of text; what the mean cosine does, and where real texts lie."""
-    ordered = by_cosine(records)
-    along, beside, untold = [], [], []
-    for (name,), group in grouped(ordered, "map").items():
-        curve = list(
-            grouped([one for one in group if one.text == CORRELATED], texts_title).values()
-        )
-        if len(curve) > 1:
-            told = _along(curve[0], curve[-1])
-            along += told
-            untold += [] if told else [map_title(name)]
-            others = grouped([one for one in group if one.text != CORRELATED], texts_title)
-            beside += [claim for other in others.values() for claim in _beside(other, curve)]
-    if along and untold:
-        sentence = f"Of {', '.join(untold)} these texts tell no change."
-        along.append(
-            finding(
-                str(len(untold)),
-                sentence,
-                "Its 95 % interval holds the factor 1.",
-                len(untold),
-                ordered,
-            )
-        )
-    keys: dict[str, Column] = {
-        "map": lambda one: map_title(one.map),
-        "texts": texts_title,
-        "n": "n",
-        "d": "d",
-    }
-    return Summary(
-        (table("Correlated words", ordered, {**keys, "mean cosine": "cosine"}, {"S": "value"}),),
-        f"S: attained, means over draws, {INTERVALS}. Mean cosine: of two different rows, "
-        "measured.",
-        (*along, *beside),
-        leading=max(1, len(along)),
-    )
+def _beyond(rows: Any) -> list[Estimate | None]:
+    """S minus that of equally correlated words, interpolated; None for these words themselves, and
+    where they have no interval at these cosines."""
+    curve = rows[rows["text"] == CORRELATED]
+    places = curve["mean cosine"].tolist()
+    if not places:
+        return [None] * len(rows)
+    measured = np.array([(mean.value, *ends(mean)) for mean in curve["S"]])
+    columns = [np.interp(rows["mean cosine"], places, column).tolist() for column in measured.T]
+    known = rows["mean cosine"].between(places[0], places[-1]) & (rows["text"] != CORRELATED)
+    known &= bool(np.isfinite(measured).all())
+    return [
+        difference(mean, Estimate(value, low, high)) if inside else None
+        for inside, mean, value, low, high in zip(known, rows["S"], *columns, strict=True)
+    ]
 
 
-def _along(first: Sequence[Record], last: Sequence[Record]) -> list[Finding]:
-    """The most correlated texts beside the least correlated ones: the same draws."""
-    change = ratio(last, first)
-    if change is None:
-        return []
+def tables(records: Any) -> Tables:
+    """One row per map and kind of text, by the words' mean cosine."""
+    return {TABLE: _rows(records).drop(columns="text")}
+
+
+def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
+    """How S goes with the mean cosine, and where other texts lie."""
+    known = records["mean_cosine"].astype(float)
+    least, most = known.min(), known.max()
+    if least < most:
+        along = changes(records[known == most], records[known == least], _SETTING, relative=True)
+        phrases = map(_along, along.to_dict("records"))
+        sentence = f"From mean cosine {least:g} to {most:g} of equally correlated words, S of "
+        rows = tuple(records["cell"][known.isin((least, most))])
+        yield Finding(f"{sentence}{'; '.join(phrases)}.", "Factors of paired draws.", rows)
+    beside = tables[TABLE].dropna(subset=BEYOND)
+    if len(beside):
+        apart = beside[beside[BEYOND].map(side) != 0].to_dict("records")
+        named = [f"{map_title(row['map'])}, {row['texts']}: {row[BEYOND]}" for row in apart]
+        listed = "; ".join([tally(beside[BEYOND], "larger", "smaller"), *named])
+        sentence = f"S beside that of equally correlated words of the same mean cosine: {listed}."
+        yield Finding(sentence, "The latter is interpolated.", tuple(records["cell"]))
+
+
+def _along(row: Mapping[str, Any]) -> str:
+    change = row["change"]
     low, high = ends(change)
-    if low > 1 - NEAR and high < 1 + NEAR:
-        does = f"S hardly changes, by the factor {change}"
-    elif low > 1 or high < 1:
-        does = (
-            f"S {'grows' if low > 1 else 'falls'} by the factor {change}, from "
-            f"{estimate(first)} to {estimate(last)}"
-        )
-    else:
-        return []
-    sentence = (
-        f"{map_title(first[0].map)}, {first[0].n} words: from mean cosine {first[0].cosine:.2g} to "
-        f"{last[0].cosine:.2g} {does}."
-    )
-    return [finding(f"factor {change}", sentence, mean_over_draws(change), change, [*first, *last])]
+    near = low > 1 - NEAR and high < 1 + NEAR
+    does = (": no difference is claimed", " grows", " falls")[side(change, 1.0)]
+    does = " hardly changes" if near else does
+    return f"{map_title(row['map'])}{does} ({row['n']} words, factor {change})"
 
 
-def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Finding]:
-    """Texts of another kind beside correlated ones of the same mean cosine, interpolated."""
-    value, place = over_draws([one.value for one in records]), records[0]
-    for few, many in pairwise(curve):
-        if few[0].cosine <= place.cosine <= many[0].cosine:
-            a, b = (over_draws([one.value for one in group]) for group in (few, many))
-            share = (place.cosine - few[0].cosine) / (many[0].cosine - few[0].cosine)
-            expected = a.value + share * (b.value - a.value)
-            low, high = ends(value)
-            reach = max(ends(one)[1] - one.value for one in (a, b))
-            if low - reach <= expected <= high + reach:
-                return []
-            sentence = (
-                f"{map_title(place.map)}: {texts_title(place)} (mean cosine {place.cosine:.2g}) "
-                f"has S = {value}, "
-                f"{'more' if value.value > expected else 'less'} than equally correlated texts of "
-                "that mean cosine "
-                f"({expected:.3g}): the rest of the Gram matrix counts."
-            )
-            known = f"{mean_over_draws(value)} The other is interpolated."
-            return [finding(f"S = {value}", sentence, known, value, [*records, *few, *many])]
-    return []
+def figures(records: Any) -> Mapping[str, Any]:
+    """S against the words' measured mean cosine, a panel per map."""
+    from wordsens.plotting.figures import lines
+    from wordsens.plotting.style import BARS
 
-
-def _correlations(records: Sequence[Record]) -> dict[str, Any]:
-    """S against the words' measured mean cosine, a panel a map."""
-    from wordsens.plotting.axes import Panel, grid, interval
-    from wordsens.plotting.records import curves_of
-    from wordsens.plotting.style import BARS, styles_of
-
-    joined = (CORRELATED, "repeated")
-
-    def name(record: Record) -> str:
-        if record.text == CORRELATED:
-            return "equally correlated words"
-        return texts_title(record) if record.text not in joined else text_title(record.text)
-
-    ordered = by_cosine(records)
-    drawn = []
-    for (recorded,), group in grouped(ordered, "map").items():
-        curves = curves_of(group, name, "cosine")
-        single_places = frozenset(name(one) for one in group if one.text not in joined)
-        top = max(interval(value)[1] for points in curves.values() for _, value in points)
-        title = f"{map_title(recorded)}, {group[0].n} words"
-        drawn.append(Panel(title, curves, limits=(0.0, 1.15 * top), scattered=single_places))
-    figure = grid(
-        "Word sensitivity against the words' mean cosine",
-        *(drawn, styles_of(map(name, ordered)), ("mean cosine of two words", "word sensitivity S")),
+    rows = _rows(records)
+    whole = rows["text"].isin((CORRELATED, "repeated"))
+    figure = lines(
+        rows.assign(texts=rows["texts"].mask(whole, rows["text"].map(text_title))),
+        x="mean cosine",
+        y="S",
+        colour="texts",
+        panel=["map", "n"],
+        limits=(0.0, None),
         share_y=False,
+        labels={"mean cosine": "mean cosine of two words", "S": STUDY.value},
+        title="Word sensitivity against the words' mean cosine",
         caption=f"{BARS} Every panel has its own scale.",
     )
     return {"correlations": figure}
 
 
-CORRELATIONS = Experiment(
+STUDY = Study(
     name="correlations",
     Cell=CorrelationCell,
     # The bounds would take as long as the searches, and correlated words leave them wide.
@@ -250,6 +199,10 @@ CORRELATIONS = Experiment(
     together=alike,
     measure_together=partial(measure_sensitivities, certificate=False),
     preset=preset,
-    summarize=summarize,
-    figures=_correlations,
+    tables=tables,
+    findings=findings,
+    figures=figures,
+    note=f"S: a lower bound, means over draws, {INTERVALS}; beyond equally "
+    "correlated words: their S is interpolated. Mean cosine: of two different rows, measured.",
+    value="word sensitivity S",
 )

@@ -6,7 +6,7 @@ SCALES = ("quick", "laptop", "full")
 
 STUDIES = {
     "sensitivity": (
-        "wordsens.studies.sensitivity.study:SENSITIVITY",
+        "wordsens.studies.sensitivity:STUDY",
         "S against n for random, deep random and attention features (the default)",
     ),
     "generalization": (
@@ -17,12 +17,8 @@ STUDIES = {
         "wordsens.studies.attention:ATTENTION",
         "the attention of two texts that differ in a word; FIRST SECOND may follow",
     ),
-    "departures": (
-        "wordsens.studies.departures:DEPARTURES",
-        "as published against as defined, switch by switch",
-    ),
     "correlations": (
-        "wordsens.studies.correlations:CORRELATIONS",
+        "wordsens.studies.correlations:STUDY",
         "S against the words' mean cosine",
     ),
     "several-words": (

@@ -10,7 +10,7 @@ from wordsens.display.view import Finding, Table
 from wordsens.intervals import ends, share_estimate
 from wordsens.maps.registry import map_title, plain_name
 from wordsens.studies.generalization.cell import FRONTIER
-from wordsens.studies.sensitivity.summary import SYNTHETIC
+from wordsens.studies.sensitivity import SYNTHETIC
 from wordsens.sweeps.experiment import (
     Summary,
     finding,
