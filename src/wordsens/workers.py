@@ -39,6 +39,9 @@ class Worker:
         arguments: of `serve`.
         receive: called with the worker and each message that it sends, in a thread of ours.
         lost: called there with the worker, once it is gone.
+
+    Attributes:
+        ready: whether it has sent a message.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Worker:
         receive: Callable[["Worker", Any], None],
         lost: Callable[["Worker"], None],
     ):
+        self.ready = False
         self.connection, theirs = _PROCESSES.Pipe()
         self.process = _PROCESSES.Process(
             target=_live, args=(serve, theirs, *arguments), daemon=True
@@ -73,7 +77,9 @@ class Worker:
     def _read(self, receive: Callable[..., None], lost: Callable[..., None]) -> None:
         with suppress(EOFError, OSError):
             while True:
-                receive(self, self.connection.recv())
+                message = self.connection.recv()
+                self.ready = True
+                receive(self, message)
         lost(self)
 
 
@@ -115,7 +121,6 @@ class WorkerPool:
         self.count, self._environment = count, environment or {}
         self._running: dict[Worker, Future[Any] | None] = {}
         self._waiting: deque[tuple[Future[Any], bytes]] = deque()
-        self._ready: set[Worker] = set()
         self._lock = threading.Lock()
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
@@ -161,7 +166,6 @@ class WorkerPool:
 
     def _receive(self, worker: Worker, answer: Any) -> None:
         with self._lock:
-            self._ready.add(worker)
             if answer is None or worker not in self._running:
                 return
             future, self._running[worker] = self._running[worker], None
@@ -172,7 +176,7 @@ class WorkerPool:
 
     def _lose(self, worker: Worker) -> None:
         error: WordsensError = WorkerDiedError("its worker process died")
-        if worker not in self._ready:
+        if not worker.ready:
             error = WordsensError(
                 "the worker processes end before they are ready; a script that uses workers calls "
                 'this behind if __name__ == "__main__":'

@@ -88,7 +88,6 @@ class Pool:
         self.settings = settings
         self.broken: WordsensError | None = None
         self._workers: list[Worker] = []
-        self._ready: set[Worker] = set()
         self._jobs: dict[Worker, Job] = {}
         self._waiting: list[Job] = []
         self._closed = False
@@ -151,7 +150,6 @@ class Pool:
         kind, value = answer
         job = self._jobs.get(worker)
         if kind == READY:
-            self._ready.add(worker)
             self._early_losses = 0
         elif job is None:  # its models
             self.broken = InputError(value)
@@ -170,7 +168,7 @@ class Pool:
         worker.connection.close()
         if (job := self._jobs.pop(worker, None)) is not None:
             job.take(job.ending or LOST)
-        self._early_losses += worker not in self._ready
+        self._early_losses += not worker.ready
         if self._early_losses > MOST_EARLY_LOSSES * self.settings.workers and self.broken is None:
             self.broken = WordsensError(
                 "the workers end before they are ready; their errors stand above"
@@ -183,7 +181,7 @@ class Pool:
         """Give jobs to the free workers: brief ones, then those of visitors with the least running,
         then in order."""
         for worker in self._workers:
-            if worker in self._ready and worker not in self._jobs and self._waiting:
+            if worker.ready and worker not in self._jobs and self._waiting:
                 running = [job.visitor for job in self._jobs.values()]
                 job = min(
                     self._waiting, key=lambda job: (not job.brief, running.count(job.visitor))
