@@ -1,7 +1,7 @@
 """Worker processes of this machine, for sweeps, the guard and the page.
 
-Not concurrent.futures: there a worker that dies takes the tasks of all others with it, and none
-sends parts of an answer.
+Not the processes of concurrent.futures: there a worker that dies takes the tasks of all others
+with it, and none sends parts of an answer.
 """
 
 import multiprocessing
@@ -9,9 +9,8 @@ import os
 import pickle
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.resource_tracker import ensure_running
@@ -37,19 +36,20 @@ class Worker:
         serve: function of (connection, *arguments) that is the process's life; where the other end
             of the connection is gone, what that raises ends it quietly.
         arguments: of `serve`.
-        receive: called with the worker and each message that it sends, in a thread of ours.
+        receive: called with the worker and each message that it sends, in a thread of ours. None
+            where the messages are read from `connection`.
         lost: called there with the worker, once it is gone.
 
     Attributes:
-        ready: whether it has sent a message.
+        ready: whether `receive` has had a message.
     """
 
     def __init__(
         self,
         serve: Callable[..., None],
         *arguments: Any,
-        receive: Callable[["Worker", Any], None],
-        lost: Callable[["Worker"], None],
+        receive: Callable[["Worker", Any], None] | None = None,
+        lost: Callable[["Worker"], None] | None = None,
     ):
         self.ready = False
         self.connection, theirs = _PROCESSES.Pipe()
@@ -59,7 +59,8 @@ class Worker:
         with _interrupts_held():
             self.process.start()
         theirs.close()
-        threading.Thread(target=self._read, args=(receive, lost), daemon=True).start()
+        if receive is not None:
+            threading.Thread(target=self._read, args=(receive, lost), daemon=True).start()
 
     def send(self, message: Any) -> None:
         """Send a message; a worker that is gone has been noticed by the reader."""
@@ -104,7 +105,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 class WorkerPool:
-    """So many workers, each with one task at a time. A task whose worker dies fails with
+    """Workers that have one task at a time each. A task whose worker dies fails with
     WorkerDiedError, and another worker takes its place.
 
     Args:
@@ -118,74 +119,61 @@ class WorkerPool:
     """
 
     def __init__(self, count: int, environment: Mapping[str, str] | None = None):
-        self.count, self._environment = count, environment or {}
-        self._running: dict[Worker, Future[Any] | None] = {}
-        self._waiting: deque[tuple[Future[Any], bytes]] = deque()
-        self._lock = threading.Lock()
+        self._environment = environment or {}
+        self._threads, self._of_thread = ThreadPoolExecutor(count), threading.local()
+        self._starting, self._workers, self._closed = threading.Lock(), list[Worker](), False
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
         """The future result of a task. The function and its arguments can be pickled."""
-        future: Future[Any] = Future()
-        task = pickle.dumps((function, arguments))
-        with self._lock:
-            self._waiting.append((future, task))
-            self._give_out()
-        return future
+        return self._threads.submit(self._answer, pickle.dumps((function, arguments)))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._waiting.clear()
-            workers, self._running = list(self._running), {}
+        self._closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        workers = list(self._workers)
         for worker in workers:
             worker.process.terminate()
         for worker in workers:
             worker.end()
+        self._threads.shutdown()
 
-    def _give_out(self) -> None:
-        while self._waiting:
-            free = (worker for worker, future in self._running.items() if future is None)
-            worker = next(free, None)
-            if worker is None and len(self._running) == self.count:
-                return
-            worker = worker or self._start()
-            future, task = self._waiting.popleft()
-            self._running[worker] = future
+    def _answer(self, task: bytes) -> Any:
+        """In a thread, which has a worker of its own: what the task gives there."""
+        worker = getattr(self._of_thread, "worker", None) or self._start()
+        self._of_thread.worker = None
+        try:
             worker.send(task)
+            value, error = pickle.loads(worker.connection.recv())
+        except (EOFError, OSError):
+            raise WorkerDiedError("its worker process died") from None
+        self._of_thread.worker = worker
+        if error is not None:
+            raise error
+        return value
 
     def _start(self) -> Worker:
-        before = dict(os.environ)
-        os.environ.update(self._environment)
+        with self._starting:
+            before = dict(os.environ)
+            os.environ.update(self._environment)
+            try:
+                worker = Worker(_serve)
+            finally:
+                os.environ.clear()
+                os.environ.update(before)
+            self._workers.append(worker)
+        if self._closed:
+            worker.end()
         try:
-            return Worker(_serve, receive=self._receive, lost=self._lose)
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-
-    def _receive(self, worker: Worker, answer: Any) -> None:
-        with self._lock:
-            if answer is None or worker not in self._running:
-                return
-            future, self._running[worker] = self._running[worker], None
-            self._give_out()
-        assert future is not None, "an answer is that of a task"
-        value, error = pickle.loads(answer)
-        future.set_result(value) if error is None else future.set_exception(error)
-
-    def _lose(self, worker: Worker) -> None:
-        error: WordsensError = WorkerDiedError("its worker process died")
-        if not worker.ready:
-            error = WordsensError(
+            worker.connection.recv()
+        except (EOFError, OSError):
+            raise WordsensError(
                 "the worker processes end before they are ready; a script that uses workers calls "
                 'this behind if __name__ == "__main__":'
-            )
-        with self._lock:
-            future = self._running.pop(worker, None)
-            self._give_out()
-        if future is not None:
-            future.set_exception(error)
+            ) from None
+        return worker
 
 
 def _serve(connection: Connection) -> None:

@@ -22,9 +22,8 @@ from wordsens.sweeps.sweep import (
 from wordsens.sweeps.texts import (
     CorrelatedText,
     DatasetText,
-    GaussianText,
-    OrthogonalText,
-    ReviewsText,
+    IndependentText,
+    ShippedText,
     load_text,
     texts_at_least,
 )
@@ -97,8 +96,8 @@ def test_overrides_do_what_one_would_guess(override, seen):
         (GRIDS + "common: {d: 8}\n", [], "line 6: not valid YAML: the key 'common' is given twice"),
         (GRIDS.replace("n: 5", "text: {kind: x, kind: y}"), [], "the key 'kind' is given twice"),
         (GRIDS, ["text={kind: x, kind: y}"], "the key 'kind' is given twice"),
-        (GRIDS.replace("n: 5", "n: &a 5, d: *a"), [], "a.yaml: aliases (*name) are not read"),
-        (GRIDS, ["nn=3"], "override 'nn=3': `key` (='nn') must be one of name, device"),
+        (GRIDS.replace("n: 5", "n: &a 5, d: *a"), [], "a.yaml, line 5: not valid YAML: aliases (*name) are not read"),
+        (GRIDS, ["nn=3"], "`override` (='nn') must be one of name, device"),
         (GRIDS, [f"draw={list(range(100_000))}"], "500,000 cells, at most 200,000"),
     ],
 )
@@ -293,7 +292,7 @@ def three_texts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "source", [GaussianText(), OrthogonalText(), CorrelatedText(mean_cosine=0.5), ReviewsText()]
+    "source", [IndependentText(), IndependentText(kind="orthogonal"), CorrelatedText(mean_cosine=0.5), ShippedText()]
 )
 def test_a_text_has_the_size_asked_for_and_rows_of_length_sqrt_d(source):
     text = load_text(source, 6, 16, draw=0, seed=0)
@@ -301,7 +300,7 @@ def test_a_text_has_the_size_asked_for_and_rows_of_length_sqrt_d(source):
     torch.testing.assert_close(text.rows.norm(dim=1), torch.full((6,), 4.0, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("source", [GaussianText(), ReviewsText()])
+@pytest.mark.parametrize("source", [IndependentText(), ShippedText()])
 def test_draws_and_seeds_differ_and_repeat(source):
     first = load_text(source, 6, 16, draw=0, seed=0)
     assert torch.equal(first.rows, load_text(source, 6, 16, draw=0, seed=0).rows)

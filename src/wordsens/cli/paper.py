@@ -285,7 +285,7 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
 def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
     """The sweep that the options ask for, and notices."""
     from wordsens.sweeps.sweep import Sweep, overridden, paper_sweep
-    from wordsens.sweeps.texts import DatasetText, ReviewsText
+    from wordsens.sweeps.texts import DatasetText, ShippedText
 
     if name == "attention":
         from wordsens.studies.attention import attention_grid
@@ -300,7 +300,7 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
             [],
         )
     else:
-        source = ReviewsText(encoder=options.encoder)
+        source = ShippedText(encoder=options.encoder)
         if options.texts is not None:
             keys = {
                 key: getattr(options, key)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 import torch
 from pydantic import Field, create_model, field_validator, model_validator
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError
 from wordsens.maps.registry import (
     MAPS,
     build_map,
@@ -20,11 +20,11 @@ from wordsens.search.plan import EFFORTS, SearchPlan
 from wordsens.seeds import derive_seed
 from wordsens.sweeps.spec import Cell, ModelName
 from wordsens.sweeps.texts import (
+    ROW_KEYS,
     Embedded,
     GivenText,
     TextKey,
     fingerprint,
-    require_own_rows,
     text_spec,
 )
 
@@ -44,18 +44,17 @@ def _key_type(annotation: Any) -> Any:
     return kind | None if NoneType in kinds else kind
 
 
-def _keys_of_maps() -> dict[str, Any]:
-    """The options of all maps as keys of a cell, with their types and defaults. A matrix on demand
-    has its budget of memory from its maker."""
-    parameters = [parameter for entry in MAPS.values() for parameter in entry.options.values()]
-    keys = {one.name: (_key_type(one.annotation), one.default) for one in parameters}
-    keys["model"] = (ModelName, keys["model"][1])
-    return {name: keys[name] for name in keys if name != "gaussian_bytes"}
+_PARAMETERS = [parameter for entry in MAPS.values() for parameter in entry.options.values()]
 
+# The options of all maps as keys of a cell, with their types and defaults. A matrix on demand has
+# its budget of memory from its maker.
+OPTIONS: dict[str, Any] = {
+    parameter.name: (_key_type(parameter.annotation), parameter.default)
+    for parameter in _PARAMETERS
+    if parameter.name != "gaussian_bytes"
+}
 
-OPTIONS = _keys_of_maps()
-
-_MapOptions: Any = create_model("_MapOptions", __base__=Cell, **OPTIONS)
+_MapOptions = create_model("_MapOptions", __base__=Cell, **OPTIONS)
 
 
 class MapCell(_MapOptions, frozen=True):
@@ -68,6 +67,7 @@ class MapCell(_MapOptions, frozen=True):
         draw: 0, 1, ...: other texts and other weights.
         seed: of the whole experiment; of a given text, the seed of the map and of the search
             itself.
+        model: of the map "model".
         radius: of the ball; None for the map's default, sqrt(d) but for a transformer.
         search: what the search spends: quick, normal or thorough.
         starts, steps: of the search; None for what suits the map.
@@ -86,6 +86,7 @@ class MapCell(_MapOptions, frozen=True):
     text: TextKey
     draw: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
+    model: ModelName = OPTIONS["model"][1]
     radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     search: str = EFFORTS[1]
     starts: Annotated[int, Field(ge=1)] | None = None
@@ -96,11 +97,6 @@ class MapCell(_MapOptions, frozen=True):
     @classmethod
     def _known_map(cls, name: str) -> str:
         return map_entry(name).name
-
-    @field_validator("search")
-    @classmethod
-    def _known_effort(cls, name: str) -> str:
-        return require_choice("search", name, EFFORTS)
 
     @model_validator(mode="after")
     def _options_of_the_map(self) -> "MapCell":
@@ -117,9 +113,13 @@ class MapCell(_MapOptions, frozen=True):
                 f"`{name}` (={getattr(self, name)!r}) is not an option of the map "
                 f"{self.map!r}, {takes}; drop it, or put the maps into grids of their own"
             )
-        _ = self.map_options
+        _ = self.map_options, self.search_plan
         if self.reads_texts_itself:
-            require_own_rows(self.text)
+            for name in sorted(self.text.model_fields_set.intersection(ROW_KEYS)):
+                raise InputError(
+                    f"`{name}` is not for the map {self.map!r}, which makes the rows of its texts "
+                    "itself; drop it"
+                )
         return self
 
     @property
@@ -154,9 +154,14 @@ class MapCell(_MapOptions, frozen=True):
 
     def build(self) -> Any:
         """The map."""
-        dtype, seed = getattr(torch, self.dtype), self.seed_of("map")
         return build_map(
-            self.map, self.n, self.d, seed=seed, dtype=dtype, device=self.device, **self.map_options
+            self.map,
+            self.n,
+            self.d,
+            seed=self.seed_of("map"),
+            dtype=getattr(torch, self.dtype),
+            device=self.device,
+            **self.map_options,
         )
 
     def spec(self) -> dict[str, Any]:

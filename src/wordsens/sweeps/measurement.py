@@ -9,7 +9,7 @@ from jaxtyping import Float
 from pydantic import Field, model_serializer, model_validator
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, require_choice, shown
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import map_entry
 from wordsens.seeds import generator
@@ -39,13 +39,9 @@ class WordChoice(Strict, frozen=True):
         if isinstance(value, str):
             require_choice("words", value, ["all"])
             return {}
+        if isinstance(value, dict) and len(value) > 1:
+            raise InputError(f"`words` (={shown(value)}) has several keys; give sample or indices")
         return value
-
-    @model_validator(mode="after")
-    def _one_way(self) -> "WordChoice":
-        if self.sample is not None and self.indices is not None:
-            raise InputError("`words` has both a sample and indices; give one of them")
-        return self
 
     @model_serializer
     def _short(self) -> Any:
@@ -89,15 +85,14 @@ def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> d
     derived from the cell's seed, n, d and draw: maps that differ in nothing else see the same text,
     and no cell depends on another.
     """
-    (columns,) = measure_sensitivities([cell], certificate=certificate)
-    return columns
+    return measure_sensitivities([cell], certificate=certificate)[0]
 
 
 def alike(cell: SensitivityCell) -> Hashable:
     """The same for cells of attention that differ in the draw or the seed alone, which are searched
-    as one problem; None for other cells, which nothing would be gained for."""
+    as one problem; other cells would gain nothing by it."""
     if map_entry(cell.map).family != "attention":
-        return None
+        return id(cell)
     return json_text(cell.model_copy(update={"draw": 0, "seed": 0}).spec())
 
 
@@ -131,12 +126,11 @@ def measure_sensitivities(
 
 
 def _searched_words(cell: SensitivityCell) -> list[int] | None:
-    if cell.words.indices is not None:
-        return list(cell.words.indices)
-    if cell.words.sample is None or cell.words.sample >= cell.n:
-        return None
+    indices, sample = cell.words.indices, cell.words.sample
+    if sample is None or sample >= cell.n:
+        return None if indices is None else list(indices)
     stream = generator(cell.seed, "words", cell.n, cell.d, cell.draw)
-    return sorted(torch.randperm(cell.n, generator=stream)[: cell.words.sample].tolist())
+    return sorted(torch.randperm(cell.n, generator=stream)[:sample].tolist())
 
 
 def columns_of_result(
@@ -147,11 +141,7 @@ def columns_of_result(
     tokens, whole_words and swapped_for are lists as JSON; searched, per_word and upper_per_word
     have one entry per searched word, in one order.
     """
-    whole = (
-        None
-        if text.whole_words is None
-        else [[word.text, list(word.rows)] for word in text.whole_words]
-    )
+    whole = text.whole_words
     at = int((result.words == result.word).nonzero()[0])
     predicted = predict(phi, text, words=len(result.words)) if usual_radius else None
     return {
@@ -162,7 +152,9 @@ def columns_of_result(
         "source": text.source,
         "label": text.label,
         "tokens": None if text.tokens is None else json_text(text.tokens),
-        "whole_words": None if whole is None else json_text(whole),
+        "whole_words": None
+        if whole is None
+        else json_text([[word.text, list(word.rows)] for word in whole]),
         "words": len(result.words),
         "searched": tuple(result.words.tolist()),
         "per_word": tuple(result.per_word.tolist()),
@@ -238,10 +230,9 @@ def saved_measurement(
     """The measurement that `save_measurement` wrote, and its record; None where the store does not
     have both."""
     tensors = store.arrays(cell.key())
-    records = [record for record in store.rows([cell.key()]) if record["status"] == "done"]
-    if tensors is None or not records or not {"rounding", "radius", "converged"} <= set(tensors):
+    if tensors is None or "rounding" not in tensors:  # none, or those of a sweep
         return None
-    (record,) = records
+    (record,) = store.rows([cell.key()])
     words = tensors["words"].tolist()
     parts: dict[str, Any] = {name: tensors.get(name) for name in _TENSORS if name != "words"}
     parts |= {name: record[name] for name in ("value", "evaluations", "upper", "rigor")}

@@ -3,12 +3,13 @@ scheduler; every record is committed before the next cell counts as begun."""
 
 import json
 import logging
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, groupby
@@ -66,18 +67,15 @@ def run_sweep(
         scheduler: the address of a Dask scheduler, or its scheduler file, in place of `workers`.
         witnesses: whether the arrays from which values can be computed again are kept.
     """
-    if isinstance(sweep, str | Path):
-        chosen = load_sweep(sweep, overrides)
-    else:
-        whole = sweep if isinstance(sweep, Sweep) else Sweep.parse(dict(sweep))
-        chosen = overridden(whole, overrides)
+    is_file = isinstance(sweep, str | Path)
+    whole = load_sweep(sweep) if is_file else Sweep.parse(dict(sweep))
+    chosen = overridden(whole, overrides)
     cells = chosen.cells()
     with Store(out or chosen.name) as store:
         chosen.save(store.folder)
         for _ in run(cells, store, workers=workers, scheduler=scheduler, witnesses=witnesses):
             pass
-        records = store.frame([cell.key() for cell in cells])
-        write_tables(records, store.folder, chosen.experiment)
+        write_tables(store.frame([cell.key() for cell in cells]), store.folder, chosen.experiment)
         return store.frame(experiment=chosen.experiment)
 
 
@@ -119,38 +117,28 @@ def run(
     left = unfinished(cells, store, witnesses=witnesses)
     if not left:
         return
-    name = left[0].experiment
-    study = study_named(name)
+    study = study_named(left[0].experiment)
     groups = _groups(study, left)
-    if scheduler is None and workers is None:
-        outcomes = (_measured(study, group, threads, witnesses) for group in groups)
-        yield from _written(chain.from_iterable(outcomes), store)
-        return
-    arguments = (name, code_version(study.Cell), threads, witnesses)
-    open_place = (
-        _processes(workers or 1, threads or 1) if scheduler is None else _cluster(scheduler)
-    )
-    with open_place as place:
-        yield from _written(_on_workers(place, groups, arguments), store)
-
-
-def _written(outcomes: Iterable[Outcome], store: Store) -> Iterator[Row]:
-    for record, arrays in outcomes:
-        store.write(record, arrays)
-        yield record
+    with ExitStack() as places:
+        if scheduler is None and workers is None:
+            parts = (_measured(study, group, threads, witnesses) for group in groups)
+            outcomes = chain.from_iterable(parts)
+        else:
+            local = scheduler is None
+            opened = _processes(workers or 1, threads or 1) if local else _cluster(scheduler)
+            arguments = (left[0].experiment, code_version(study.Cell), threads, witnesses)
+            outcomes = _on_workers(places.enter_context(opened), groups, arguments)
+        for record, arrays in outcomes:
+            store.write(record, arrays)
+            yield record
 
 
 def _groups(study: Study, cells: Sequence[Any]) -> Iterator[list[Any]]:
     """The cells in order, neighbours that share costly work together."""
-
-    def shared(place: int) -> Any:
-        work = None if study.together is None else study.together(cells[place])
-        return ("alone", place) if work is None else work
-
-    for _, places in groupby(range(len(cells)), key=shared):
-        neighbours = [cells[place] for place in places]
-        for first in range(0, len(neighbours), study.most_together):
-            yield neighbours[first : first + study.most_together]
+    for _, sharing in groupby(cells, key=study.together):
+        group = list(sharing)
+        for first in range(0, len(group), study.most_together):
+            yield group[first : first + study.most_together]
 
 
 def _measured(
@@ -166,22 +154,22 @@ def _measured(
     if threads is not None:
         import torch
 
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
-    parts = [cells] if study.measure_together is not None else [[cell] for cell in cells]
-    while parts:
-        part, begin = parts.pop(0), time.perf_counter()
-        try:
-            outcomes = measured(study, part, witnesses=witnesses)
-        except BaseException as error:  # a cell that calls sys.exit fails like any other
-            if isinstance(error, KeyboardInterrupt) and not on_worker:
-                raise
-            if len(part) > 1:  # alone, the cell that is at fault becomes a failed record
-                parts = [[cell] for cell in part]
-                continue
+        torch.set_num_threads(threads)
+    begin, alone = time.perf_counter(), len(cells) == 1
+    outcomes = None
+    try:
+        if alone or study.measure_together is not None:
+            outcomes = measured(study, cells, witnesses=witnesses)
+    except BaseException as error:  # a cell that calls sys.exit fails like any other
+        if isinstance(error, KeyboardInterrupt) and not on_worker:
+            raise
+        if alone:
             seconds = time.perf_counter() - begin
-            outcomes = [failed(part[0], error_line(error), seconds=seconds)]
-        yield from outcomes
+            outcomes = [failed(cells[0], error_line(error), seconds=seconds)]
+    if outcomes is None:
+        each = (_measured(study, [cell], None, witnesses, on_worker=on_worker) for cell in cells)
+        outcomes = chain.from_iterable(each)
+    yield from outcomes
 
 
 def measured(study: Study, cells: Sequence[Any], *, witnesses: bool = False) -> list[Outcome]:
@@ -197,7 +185,7 @@ def measured(study: Study, cells: Sequence[Any], *, witnesses: bool = False) -> 
     for cell, measurement in zip(cells, measurements, strict=True):
         columns = dict(measurement)
         arrays, value = columns.pop("arrays", None), columns.get("value")
-        if value is None or value != value or abs(value) == float("inf"):
+        if value is None or not math.isfinite(value):
             raise WordsensError(f"the value (={value!r}) is no finite number")
         record = record_of(cell, "done", columns, started=started, seconds=seconds)
         outcomes.append((record, packed(arrays) if witnesses and arrays else None))
@@ -307,8 +295,11 @@ def _cluster(scheduler: str) -> Iterator[_Place]:
     for name in ("distributed", "distributed.client"):  # its client has a level of its own
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        client = Client(_address(scheduler), timeout=_CONNECT_SECONDS)
-    except (OSError, ValueError, TimeoutError) as error:
+        address = scheduler
+        if scheduler.endswith(".json"):  # Dask would wait for a file that is not there for ever
+            address = json.loads(Path(scheduler).read_text(encoding="utf-8"))["address"]
+        client = Client(address, timeout=_CONNECT_SECONDS)
+    except (OSError, ValueError, LookupError, TypeError, TimeoutError) as error:
         raise InputError(
             f"`scheduler` (={scheduler!r}) does not answer ({error_line(error)}); start one with: "
             "dask scheduler"
@@ -317,10 +308,9 @@ def _cluster(scheduler: str) -> Iterator[_Place]:
 
     def count() -> int:
         nonlocal warned
-        try:
+        workers = 1
+        with suppress(OSError):  # the futures will tell
             workers = len(client.nthreads())  # pyright: ignore[reportArgumentType] - no coroutine here
-        except OSError:  # the futures will tell
-            return 1
         if not workers and not warned:
             logging.getLogger("wordsens").warning("no worker of %s; waiting for one", scheduler)
         warned = not workers
@@ -328,13 +318,3 @@ def _cluster(scheduler: str) -> Iterator[_Place]:
 
     with client:
         yield _Place(client.get_executor(pure=False).submit, count, KilledWorker)
-
-
-def _address(scheduler: str) -> str:
-    """The address itself, or the one in a scheduler file; Dask would wait for a file for ever."""
-    if not scheduler.endswith(".json"):
-        return scheduler
-    written = json.loads(Path(scheduler).read_text(encoding="utf-8"))
-    if not isinstance(written, dict) or not isinstance(written.get("address"), str):
-        raise ValueError("the file holds no scheduler's address")
-    return written["address"]

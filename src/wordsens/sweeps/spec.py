@@ -8,7 +8,8 @@ import platform
 import re
 import sys
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -168,9 +169,9 @@ def code_version(cell: "type[Cell] | None" = None) -> str:
     """
     files = {path for pattern in _NUMERIC for path in _PACKAGE.glob(pattern)}
     if cell is not None:
-        for name in {cell.__module__, cell.experiment.partition(":")[0]} & set(sys.modules):
-            if name != "wordsens.sweeps.measurement":
-                files |= own_sources(name, Path(sys.modules[name].__file__ or ""))
+        modules = {cell.__module__, cell.experiment.partition(":")[0]} & set(sys.modules)
+        for name in modules - {"wordsens.sweeps.measurement"}:
+            files |= own_sources(name, Path(sys.modules[name].__file__ or ""))
     parts = sorted(path.name + hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:12]
 
@@ -191,13 +192,8 @@ def provenance(cell: Cell) -> dict[str, Any]:
 @cache
 def _libraries() -> str:
     """The versions of Python and of the libraries that a value can depend on, as JSON."""
-    versions = {"python": platform.python_version()}
-    for name in _LIBRARIES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return json.dumps(versions, sort_keys=True)
+    versions = {name: version(name) for name in _LIBRARIES if find_spec(name)}
+    return json.dumps({"python": platform.python_version(), **versions}, sort_keys=True)
 
 
 def error_line(error: BaseException) -> str:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 FILE = "results.sqlite"
 _FORMAT = 1
 
-_TABLES = """
+# A transaction survives the death of the process; a crash of the machine may cost the last ones.
+_SET_UP = f"""
+PRAGMA journal_mode=WAL;
+PRAGMA synchronous=NORMAL;
 CREATE TABLE IF NOT EXISTS cells (
     key TEXT PRIMARY KEY, experiment TEXT NOT NULL, code TEXT NOT NULL, status TEXT NOT NULL,
     error TEXT,
@@ -32,6 +35,7 @@ CREATE TABLE IF NOT EXISTS cells (
 CREATE TABLE IF NOT EXISTS commands (
     arguments TEXT PRIMARY KEY, started TEXT NOT NULL, version TEXT NOT NULL
 );
+PRAGMA user_version={_FORMAT};
 """
 _HEAD = ("cell", "experiment", "code", "status", "error", "seconds", "started", "spec")
 _COLUMNS = "key, experiment, code, status, error, seconds, started, spec, provenance, result"
@@ -142,19 +146,13 @@ class Store:
             where = _read_only_address(path) if read_only else str(path)
             opened = sqlite3.connect(where, uri=read_only, timeout=60.0)
             self._connection = unopened.enter_context(closing(opened))
-            if not read_only:
-                self._connection.execute("PRAGMA journal_mode=WAL")
-            (written,) = self._connection.execute("PRAGMA user_version").fetchone()
+            (written,) = opened.execute("PRAGMA user_version").fetchone()
             if written not in (0, _FORMAT):
                 raise InputError(
                     f"{path} has format {written}; this version of wordsens reads format {_FORMAT}"
                 )
             if not read_only:
-                # A transaction survives the death of the process; a crash of the machine may cost
-                # the last ones.
-                self._connection.execute("PRAGMA synchronous=NORMAL")
-                self._connection.executescript(_TABLES)
-                self._connection.execute(f"PRAGMA user_version={_FORMAT}")
+                opened.executescript(_SET_UP)
             unopened.pop_all()
 
     def __enter__(self) -> "Store":
@@ -299,7 +297,7 @@ def write_tables(records: "DataFrame", folder: Path, name: str) -> Path:
     """
     require_extra("records", "writing tables", "pyarrow")
     path = folder / f"{name.replace(':', '-')}.parquet"
-    mixed = [name for name in records if records[name].dropna().map(type).nunique() > 1]
+    mixed = [name for name in records if len(set(map(type, records[name].dropna()))) > 1]
     text = {name: records[name].map(json.dumps, na_action="ignore") for name in mixed}
     write_whole(path, records.assign(**text).to_parquet(index=False))
     cells = records.map(lambda cell: json.dumps(cell) if isinstance(cell, tuple) else cell)

@@ -57,9 +57,9 @@ class Study:
             their files. Without it each axis of a sweep has a figure.
         note: what the numbers of the tables mean, in two lines.
         value: what the column `value` is, in a figure.
-        together: function of a cell; equal results, other than None, mean that cells share costly
-            work, a fit or a search, so that one worker should get them together.
-        most_together: so many of those at most: what a lost worker loses.
+        together: function of a cell; neighbours with equal results share costly work, a fit or a
+            search, so that one worker should get them together. By default each is alone.
+        most_together: how many of those at most: what a lost worker loses.
         measure_together: function of such cells that gives the columns of each, to rounding those
             of `measure`; None where they are measured one by one.
     """
@@ -73,7 +73,7 @@ class Study:
     figures: "Callable[[DataFrame], Mapping[str, Any]] | None" = None
     note: str = ""
     value: str = "value"
-    together: Callable[[Any], Hashable] | None = None
+    together: Callable[[Any], Hashable] = id
     most_together: int = 16
     measure_together: Callable[[Sequence[Any]], Sequence[Mapping[str, Any]]] | None = None
 
@@ -125,14 +125,11 @@ class Summary(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, for `--json`: a table is its rows, an estimate its numbers."""
-        plain = super().to_dict()
+        plain, tables = super().to_dict(), []
         for table in plain["tables"]:
-            columns = table["columns"]
-            rows = [
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ]
-            table |= {"rows": rows}
-        tables = [{name: table[name] for name in ("title", "rows")} for table in plain["tables"]]
+            rows = zip(*table["columns"].values(), strict=True)
+            named = [dict(zip(table["columns"], row, strict=True)) for row in rows]
+            tables.append({"title": table["title"], "rows": named})
         return plain | {"tables": tables}
 
     def view(self, *, verbose: bool = False) -> View:
@@ -239,7 +236,7 @@ def side(estimate: Estimate | None, none: float = 0.0) -> int:
     """1 or -1 where the interval lies above or below the value of no change; 0 where it holds that
     value, or there is no interval."""
     low, high = (none, none) if estimate is None else ends(estimate)
-    return (low > none) - (high < none)
+    return int(low > none) - int(high < none)
 
 
 def tally(estimates: Iterable[Estimate | None], up: str, down: str, *, none: float = 0.0) -> str:

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from wordsens.errors import InputError, MissingExtraError, require_choice, shown
 from wordsens.files import named_path, small_text
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_CELLS = 200_000
 """Of a sweep: each is checked before anything runs, in some 25 µs and 1.5 kB."""
 
-_DEEPEST = 50
+_OF_YAML_1_1 = ("int", "float", "timestamp")
 
 
 def study_named(name: str) -> Study:
@@ -101,49 +101,37 @@ class Sweep(Strict, frozen=True):
                 MOST_CELLS cells.
         """
         grids = [{**self.common, **grid} for grid in self.grids]
-        for at, grid in enumerate(grids):
-            for key, value in grid.items():
-                _within(
-                    f"{self.name}, grid {at}",
-                    require_choice,
-                    "key",
-                    key,
-                    self.cell_type.model_fields,
-                )
-                if value == []:
-                    raise InputError(
-                        f"{self.name}, grid {at}: `{key}` is an empty list; give it at least one "
-                        "value"
-                    )
         count = sum(math.prod(len(_axis(value)) for value in grid.values()) for grid in grids)
         if count > MOST_CELLS:
             many = f"{count:,}" if count < 10**30 else "more than 10^30"
             raise InputError(
-                f"{self.name}: {many} cells, at most {MOST_CELLS:,}; take fewer values an axis"
+                f"{self.name}: {many} cells, at most {MOST_CELLS:,}; take fewer values per axis"
             )
-        cells = dict.fromkeys(
-            cell for at, grid in enumerate(grids) for cell in self._cells_of(at, grid)
-        )
-        return sorted(cells, key=lambda cell: getattr(cell, "draw", 0))
+        cells = [cell for number, grid in enumerate(grids) for cell in self._cells(number, grid)]
+        return sorted(dict.fromkeys(cells), key=lambda cell: getattr(cell, "draw", 0))
 
-    def _cells_of(self, at: int, grid: Mapping[str, Any]) -> Iterator[Cell]:
+    def _cells(self, number: int, grid: Mapping[str, Any]) -> Iterator[Cell]:
+        where, kind = f"{self.name}, grid {number}", self.cell_type
+        for key, value in grid.items():
+            if value == []:
+                raise InputError(f"{where}: `{key}` is an empty list; give it at least one value")
         for values in itertools.product(*map(_axis, grid.values())):
-            yield self.cell_type.parse(
-                dict(zip(grid, values, strict=True)), where=f"{self.name}, grid {at}"
-            )
+            yield kind.parse(dict(zip(grid, values, strict=True)), where=where)
 
     def to_yaml(self) -> str:
         """The sweep as YAML, which `load_sweep` reads back."""
-        data = self.model_dump(mode="json")
-        layout = {"sort_keys": False, "default_flow_style": None, "width": 100}
-        return yaml.dump(data, Dumper=_Dumper, allow_unicode=True, **layout)
+        return yaml.dump(
+            self.model_dump(mode="json"),
+            Dumper=_Dumper,
+            allow_unicode=True,
+            sort_keys=False,
+            default_flow_style=None,
+            width=100,
+        )
 
     def save(self, folder: Path) -> None:
-        """Write the sweep to EXPERIMENT.yaml in the folder, unless it is there."""
-        path = folder / f"{self.experiment.replace(':', '-')}.yaml"
-        content = self.to_yaml().encode()
-        if not path.is_file() or path.read_bytes() != content:
-            write_whole(path, content)
+        """Write the sweep to EXPERIMENT.yaml in the folder."""
+        write_whole(folder / f"{self.experiment.replace(':', '-')}.yaml", self.to_yaml().encode())
 
 
 def _python_values(value: Any) -> Any:
@@ -192,41 +180,34 @@ def overridden(sweep: Sweep, overrides: Iterable[str]) -> Sweep:
     it alone, since the other keys of a grid are those of its maps; where none has it, it is set in
     all.
     """
-    for one in overrides:
-        key, equals, text = one.partition("=")
-        key = key.strip()
-        if not equals or not key:
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals:
             raise InputError(
-                f"`override` (={shown(one)}) must be key=value, for example n=[10, 20]"
+                f"`override` (={shown(override)}) must be key=value, for example n=[10, 20]"
             )
-        sweep = _with_value(sweep, key, _read_yaml(text, f"override {shown(one)}"), one)
+        key, value = key.strip(), _read_yaml(text, f"override {shown(override)}")
+        changes = (
+            {"name": value}
+            if key == "name"
+            else {"common": {}, "grids": _with_value(sweep, key, value)}
+        )
+        sweep = Sweep.parse({**sweep.model_dump(), **changes})
     return sweep
 
 
-def _with_value(sweep: Sweep, key: str, value: Any, override: str) -> Sweep:
-    if key == "name":
-        return Sweep.parse({**sweep.model_dump(), "name": value})
+def _with_value(sweep: Sweep, key: str, value: Any) -> list[dict[str, Any]]:
     key, _, part = key.partition(".")
-    _within(
-        f"override {shown(override)}",
-        require_choice,
-        "key",
-        key,
-        ["name", *sweep.cell_type.model_fields],
-    )
+    require_choice("override", key, ["name", *sweep.cell_type.model_fields])
     grids = [{**sweep.common, **grid} for grid in sweep.grids]
     if key == "map" and (with_maps := _with_maps(grids, _axis(value))):
-        return sweep.model_copy(update={"common": {}, "grids": tuple(with_maps)})
-    having = [grid for grid in grids if key in grid] or grids
-    for grid in having:
-        parts = [spelled_out(one) for one in _axis(grid.get(key))]
-        if part and not all(isinstance(one, dict) for one in parts):
-            raise InputError(
-                f"override {shown(override)}: `{key}` (={shown(parts)}) has no parts; set it as a "
-                "whole"
-            )
-        grid[key] = [{**one, part: value} for one in parts] if part else value
-    return sweep.model_copy(update={"common": {}, "grids": tuple(grids)})
+        return with_maps
+    for grid in [grid for grid in grids if key in grid] or grids:
+        wholes = [spelled_out(whole) for whole in _axis(grid.get(key))]
+        if part and not all(isinstance(whole, dict) for whole in wholes):
+            raise InputError(f"`{key}` (={shown(wholes)}) has no part {part}; set it as a whole")
+        grid[key] = [{**whole, part: value} for whole in wholes] if part else value
+    return grids
 
 
 def _with_maps(grids: Sequence[Mapping[str, Any]], maps: Sequence[Any]) -> list[dict[str, Any]]:
@@ -239,81 +220,57 @@ def _with_maps(grids: Sequence[Mapping[str, Any]], maps: Sequence[Any]) -> list[
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that is given twice."""
+    """Plain data. Refuses a key that is given twice, and aliases: a short text could stand for more
+    data than memory holds. Numbers are those of YAML 1.2 and JSON: 1e-5 is one; 010, 1_0 and 1:20,
+    which YAML 1.1 reads as 8, 10 and 80, are texts, so that a number is asked for. Dates are
+    texts."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            self._refuse("aliases (*name) are not read; write the value out", self.peek_event())
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                problem = f"the key {key.value!r} is given twice; keep one of them"
-                raise yaml.constructor.ConstructorError(
-                    problem=problem, problem_mark=key.start_mark
-                )
-            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
+            if str(key.value) in seen:
+                self._refuse(f"the key {key.value!r} is given twice; keep one of them", key)
+            seen.add(str(key.value))
         return super().construct_mapping(node, deep)
+
+    def _refuse(self, problem: str, place: Any) -> NoReturn:
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [each for each in resolvers if each[0].rpartition(":")[2] not in _OF_YAML_1_1]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"[-+]?(([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+"
+        r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$"
+    ),
+    list("-+.0123456789"),
+)
 
 
 class _Dumper(yaml.SafeDumper):
-    pass
-
-
-_INTEGER, _FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float"))
-for _kind in (_Loader, _Dumper):
-    # Numbers as YAML 1.2 and JSON have them: 1e-5 is one. 010, 1_0 and 1:20, which YAML 1.1 reads
-    # as 8, 10 and 80, are texts, so that a number is asked for.
-    _kind.yaml_implicit_resolvers = {
-        first: [each for each in resolvers if each[0] not in (_INTEGER, _FLOAT)]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    _kind.add_implicit_resolver(
-        _INTEGER, re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789")
-    )
-    _kind.add_implicit_resolver(
-        _FLOAT,
-        re.compile(
-            r"[-+]?(([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+"
-            r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$"
-        ),
-        list("-+.0123456789"),
-    )
+    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 
 
 def _read_yaml(text: str, where: str) -> Any:
-    """Plain data. Aliases are refused: a short text could stand for more data than memory holds."""
-    depth = 0
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
-                event, yaml.CollectionEndEvent
-            )
-            if isinstance(event, yaml.AliasEvent):
-                raise InputError(
-                    f"{where}: aliases (*name) are not read; write the value out, or use `common`"
-                )
-            if depth > _DEEPEST:
-                raise InputError(f"{where}: nested too deeply")
         return yaml.load(text, Loader=_Loader)
-    except InputError:
-        raise
-    except yaml.YAMLError as error:
+    except Exception as error:  # of YAML; nested too deeply; a value that its !!tag does not allow
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise InputError(
-            f"{where}{line}: not valid YAML: {' '.join(str(problem).split())}"
-        ) from error
-    except ValueError as error:  # a date or a number that is none
-        raise InputError(
-            f"{where}: {' '.join(str(error).split())}; put strings into quotes"
-        ) from error
-
-
-def _within(where: str, check: Any, *arguments: Any) -> None:
-    """The check, whose error names the place."""
-    try:
-        check(*arguments)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
+        problem = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise InputError(f"{where}{line}: not valid YAML: {problem}") from error
 
 
 def paper_sweep(
@@ -337,13 +294,13 @@ def paper_sweep(
         search: "quick", "normal" or "thorough" in place of the scale's own starts and steps.
         choices: what this experiment's preset takes besides.
     """
-    from wordsens.sweeps.texts import ReviewsText
+    from wordsens.sweeps.texts import ShippedText
 
     study = study_named(name)
     if study.preset is None:
         raise InputError(f"`experiment` (={name!r}) has no preset; give a sweep of your own")
     require_choice("scale", scale, SCALES)
-    grids, notices = study.preset(scale, source or ReviewsText(), seed, labels, **choices)
+    grids, notices = study.preset(scale, source or ShippedText(), seed, labels, **choices)
     if search is not None:
         counts = getattr(study.Cell, "COUNTS", ())
         plain = [{key: grid[key] for key in grid if key not in counts} for grid in grids]
@@ -375,14 +332,13 @@ def finished_of_one(records: "DataFrame") -> "tuple[Study, DataFrame]":
     Raises:
         InputError: none is finished, they are of several studies, or columns are missing.
     """
-    columns = getattr(records, "columns", ())
-    if missing := {"cell", "experiment", "status", "spec"} - set(columns):
+    if missing := {"cell", "experiment", "status", "spec"} - set(getattr(records, "columns", ())):
         raise InputError(
             f"`records` has no column {', '.join(sorted(missing))}; give rows of read_records, "
             "with all columns"
         )
-    done = records[records["status"] == "done"].reset_index(drop=True)
-    names = list(done["experiment"].unique())
+    done = records.loc[records["status"] == "done"].reset_index(drop=True)
+    names = list(dict.fromkeys(done["experiment"]))
     if len(names) != 1:
         raise InputError(
             "`records` must be finished ones of one experiment, and are of "

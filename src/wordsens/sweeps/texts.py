@@ -2,11 +2,12 @@
 to be learned."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -60,28 +61,12 @@ class Embedded(Strict, frozen=True):
     keep_special_tokens: bool = False
     padded_below: Annotated[int, Field(ge=1)] | None = None
 
-    def takes(self, words: int, n: int) -> bool:
-        """True for a text of so many words, where texts of n rows are wanted."""
-        return words >= n if self.padded_below is None else words < self.padded_below
 
+class ShippedText(Embedded, frozen=True):
+    """A text that ships with wordsens: a movie review, a question of up to 45 words, or a passage
+    of 60 words and more. Questions and passages are the first texts of the shipped pairs."""
 
-class ReviewsText(Embedded, frozen=True):
-    """A movie review that ships with wordsens."""
-
-    kind: Literal["reviews"] = "reviews"
-
-
-class QuestionsText(Embedded, frozen=True):
-    """A question that ships with wordsens, of up to 45 words: the first texts of its pairs."""
-
-    kind: Literal["questions"] = "questions"
-
-
-class PassagesText(Embedded, frozen=True):
-    """A passage that ships with wordsens, of 60 words and more: the first texts of its paragraphs'
-    and pages' pairs."""
-
-    kind: Literal["passages"] = "passages"
+    kind: Literal["reviews", "questions", "passages"] = "reviews"
 
 
 class DatasetText(Embedded, frozen=True):
@@ -121,16 +106,10 @@ class GivenText(Embedded, frozen=True):
     label: Literal[1, -1] | None = None
 
 
-class GaussianText(Strict, frozen=True):
-    """Rows with iid N(0, 1) entries, rescaled to sqrt(d)."""
+class IndependentText(Strict, frozen=True):
+    """Rows of length sqrt(d): independent Gaussian ones, or orthogonal ones, which need n <= d."""
 
-    kind: Literal["gaussian"] = "gaussian"
-
-
-class OrthogonalText(Strict, frozen=True):
-    """Orthogonal rows of length sqrt(d); needs n <= d."""
-
-    kind: Literal["orthogonal"] = "orthogonal"
+    kind: Literal["gaussian", "orthogonal"] = "gaussian"
 
 
 class CorrelatedText(Strict, frozen=True):
@@ -148,79 +127,51 @@ class RepeatedText(Strict, frozen=True):
     distinct: Annotated[int, Field(ge=1)]
 
 
-_TYPES = (
-    ReviewsText,
-    QuestionsText,
-    PassagesText,
-    DatasetText,
-    GivenText,
-    GaussianText,
-    OrthogonalText,
-    CorrelatedText,
-    RepeatedText,
+_MAKERS = {
+    "gaussian": gaussian_text,
+    "orthogonal": orthogonal_text,
+    "correlated": correlated_text,
+    "repeated": repeated_text,
+}
+
+TextSource = ShippedText | DatasetText | GivenText | IndependentText | CorrelatedText | RepeatedText
+
+TEXT_KINDS = tuple(
+    kind
+    for source in get_args(TextSource)
+    for kind in get_args(source.model_fields["kind"].annotation)
 )
-TEXT_KINDS = tuple(kind.model_fields["kind"].default for kind in _TYPES)
 
-_PLACE = ("path", "text_column", "label_column", "split", "limit", "source", "label")
-"""Keys that say where real texts lie: their content stands for them in a cell's spec."""
+# Keys that say where real texts lie: their content stands for them in a cell's spec.
+_PLACE = {"path", "text_column", "label_column", "split", "limit", "source", "label"}
 
-_ROWS = ("encoder", "layer", "keep_special_tokens", "padded_below")
-"""Keys that say how texts become rows, where the map does not read them itself."""
+# Keys that say how texts become rows, where the map does not read them itself.
+ROW_KEYS = ("encoder", "layer", "keep_special_tokens", "padded_below")
 
 
 def _known_kind(value: Any) -> Any:
-    described = spelled_out(value)
-    if isinstance(described, dict):
-        if "kind" not in described:
-            raise InputError(
-                f"`text` (={described!r}) has no kind; give one of {', '.join(TEXT_KINDS)}"
-            )
-        require_choice("kind", described["kind"], TEXT_KINDS)
-    return described
+    keys = spelled_out(value)
+    if isinstance(keys, dict):
+        require_choice("kind", keys.get("kind"), TEXT_KINDS)
+    return keys
 
 
-TextSource = Annotated[
-    ReviewsText
-    | QuestionsText
-    | PassagesText
-    | DatasetText
-    | GivenText
-    | GaussianText
-    | OrthogonalText
-    | CorrelatedText
-    | RepeatedText,
-    Field(discriminator="kind"),
-]
+TextKey = Annotated[TextSource, Field(discriminator="kind"), BeforeValidator(_known_kind)]
 """A source, or its bare kind where that has no other keys: `text: gaussian`."""
-
-TextKey = Annotated[TextSource, BeforeValidator(_known_kind)]
 
 
 def text_spec(text: Any, content: str | None, *, own_rows: bool) -> dict[str, Any]:
     """The keys of a text as a cell's spec has them: the digest of a real source's texts in place of
     where they lie, and that of its encoder's files.
 
-    `own_rows`: whether the map makes the rows itself. A text that then says how it becomes rows is
-    refused.
+    `own_rows`: whether the map makes the rows itself.
     """
-    keys = text.model_dump(mode="json")
     if content is None:
-        return keys
-    left = _PLACE + (_ROWS if own_rows else ())
-    keys = {name: value for name, value in keys.items() if name not in left}
+        return text.model_dump(mode="json")
+    keys = text.model_dump(mode="json", exclude=_PLACE | set(ROW_KEYS if own_rows else ()))
     if not own_rows and text.encoder != MINILM:
         keys["encoder_content"] = model_digest(text.encoder)
     return {**keys, "content": content}
-
-
-def require_own_rows(text: Any) -> None:
-    """InputError where a text says how it becomes rows, and the map makes them itself."""
-    for name in _ROWS:
-        if name in text.model_fields_set:
-            raise InputError(
-                f"`{name}` is not for the map 'model', which makes the rows of its texts itself; "
-                "drop it"
-            )
 
 
 def documents(source: Embedded, *, labelled: bool = False) -> tuple[Document, ...]:
@@ -229,14 +180,14 @@ def documents(source: Embedded, *, labelled: bool = False) -> tuple[Document, ..
     Labels are read where they are needed (`labelled`) or where their column is named. InputError
     when that fails.
     """
-    return _read(_place(source, labelled))
+    return _read(*_place(source, labelled))
 
 
 def fingerprint(source: Embedded, *, labelled: bool = False) -> str:
     """SHA-256 of the documents' texts and labels, in order: the same wherever the dataset lies."""
     if isinstance(source, GivenText):
         return hashlib.sha256(source.content.encode(errors="surrogatepass")).hexdigest()
-    return _digest(_place(source, labelled))
+    return _digest(*_place(source, labelled))
 
 
 def reads_labels(source: Embedded, labels: str) -> bool:
@@ -250,11 +201,15 @@ def reads_labels(source: Embedded, labels: str) -> bool:
         documents(source, labelled=True)
     except InputError as error:
         if labels == SENTIMENT:
-            raise InputError(
-                str(error).replace("labels=False", "labels='linear' or 'random'")
-            ) from error
+            remedy = "labels='linear' or 'random'"
+            raise InputError(str(error).replace("labels=False", remedy)) from error
         return False
     return True
+
+
+def available(source: Embedded, n: int, *, labelled: bool = True) -> int:
+    """The number of texts of at least n words that the source has."""
+    return sum(1 for _ in _long_enough(source, n, generator(0), labelled=labelled))
 
 
 def texts_at_least(
@@ -264,40 +219,57 @@ def texts_at_least(
 
     Words are those of the source's encoder, or the tokens of the `model`, its own ones included.
     """
-    return long_documents(source, n, generator(seed, "texts", n), most=most, model=model)
+    order = generator(seed, "texts", n)
+    return tuple(islice(_long_enough(source, n, order, model=model), most))
 
 
-def long_documents(
+def _long_enough(
     source: Embedded,
     n: int,
-    stream: torch.Generator,
+    order: torch.Generator,
     *,
-    most: int,
     labelled: bool = False,
     model: TransformerFeatures | None = None,
-) -> tuple[Document, ...]:
-    """Up to `most` documents that the source takes for n rows, in the order that the stream of
-    random numbers gives.
+) -> Iterator[Document]:
+    """The documents that the source takes for n rows, in a random order. Tokenizes no more of them
+    than are looked at."""
+    found = documents(source, labelled=labelled)
+    reader = load_encoder(source.encoder) if model is None else model.model
+    special = source.keep_special_tokens or model is not None
+    for index in torch.randperm(len(found), generator=order).tolist():
+        words = _token_count(reader, found[index].text, special)
+        if words >= n if source.padded_below is None else words < source.padded_below:
+            yield found[index]
 
-    Tokenizes no more documents than it must.
+
+@lru_cache(maxsize=1 << 17)
+def _token_count(model: TextModel, text: str, special: bool) -> int:
+    return model.count_tokens(text, special=special)
+
+
+def load_text(
+    source: Any, n: int, d: int, *, draw: int, seed: int, model: TransformerFeatures | None = None
+) -> TextMatrix:
+    """The text of one draw: n words, d coordinates, rows of length sqrt(d); a real text's rows are
+    a `model`'s own.
+
+    The draws 0, 1, ... of a real source are distinct documents until it has no more of n words;
+    then they repeat.
+
+    Raises:
+        InputError: no document has n words, the encoder has fewer than d coordinates, or there is
+            no such encoder.
     """
-    chosen: list[Document] = []
-    place, reader = _place(source, labelled), model or load_encoder(source.encoder)
-    read = _read(place)
-    for index in torch.randperm(len(read), generator=stream).tolist():
-        if source.takes(_length(place, source, reader, index), n):
-            chosen.append(read[index])
-        if len(chosen) == most:
-            break
-    return tuple(chosen)
-
-
-def available(source: Embedded, n: int, *, labelled: bool = True) -> int:
-    """The number of texts of at least n words that the source has."""
-    place, reader = _place(source, labelled), load_encoder(source.encoder)
-    return sum(
-        source.takes(_length(place, source, reader, index), n) for index in range(len(_read(place)))
-    )
+    if not isinstance(source, Embedded):
+        return _synthetic_text(source, n, d, derive_seed(seed, "text", n, d, draw))
+    texts = texts_at_least(source, n, seed=seed, most=draw + 1, model=model)
+    if not texts:
+        fewer = "" if source.padded_below is None else f", or fewer than {source.padded_below}"
+        raise InputError(
+            f"none of the {len(documents(source))} texts has `n` (={n}) words{fewer}; choose a "
+            "smaller n or other texts"
+        )
+    return text_rows([texts[draw % len(texts)]], source, n, d, model=model)[0]
 
 
 def text_rows(
@@ -321,11 +293,10 @@ def text_rows(
             pad_to=None if source.padded_below is None else n,
             dtype=dtype,
         )
-        if isinstance(source, GivenText) and all(text.rows.shape == (n, d) for text in rows):
-            return rows  # as `embed` gives it, to the last digit: truncated scales the rows anew
-        return [text.truncated(n, d) for text in rows]
+        # Rows of this size stay to the last digit; `truncated` scales them again.
+        return [text if text.rows.shape == (n, d) else text.truncated(n, d) for text in rows]
     around = model.model.own_tokens
-    if n - around < 1:
+    if n <= around:
         raise InputError(
             f"`n` (={n}) leaves no word beside the {around} tokens that the model adds; take a "
             "larger n"
@@ -335,50 +306,14 @@ def text_rows(
         if text.rows.shape != (n, d):
             raise InputError(
                 f"`d` (={d}) and `n` (={n}) do not fit the model, which makes "
-                f"{tuple(text.rows.shape)} of a text; "
-                f"d must be {text.rows.shape[1]}"
+                f"{tuple(text.rows.shape)} of a text; d must be {text.rows.shape[1]}"
             )
     return rows
 
 
-def load_text(
-    source: Any, n: int, d: int, *, draw: int, seed: int, model: TransformerFeatures | None = None
-) -> TextMatrix:
-    """The text of one draw: n words, d coordinates, rows of length sqrt(d); a real text's rows are
-    a `model`'s own.
-
-    The draws 0, 1, ... of a real source are distinct documents until it has no more of n words;
-    then they repeat.
-
-    Raises:
-        InputError: no document has n words, the encoder has fewer than d coordinates, or there is
-            no such encoder.
-    """
-    if not isinstance(source, Embedded):
-        return synthetic_text(source, n, d, derive_seed(seed, "text", n, d, draw))
-    texts = texts_at_least(source, n, seed=seed, most=draw + 1, model=model)
-    if not texts:
-        wanted = (
-            f"`n` (={n}) words"
-            if source.padded_below is None
-            else f"fewer than {source.padded_below} words"
-        )
-        raise InputError(
-            f"none of the {len(documents(source))} texts has {wanted}; choose a smaller n or "
-            "longer texts"
-        )
-    return text_rows([texts[draw % len(texts)]], source, n, d, model=model)[0]
-
-
-def synthetic_text(source: Any, n: int, d: int, seed: int) -> TextMatrix:
-    """A text of a source that is not real."""
-    if isinstance(source, GaussianText):
-        return gaussian_text(n, d, seed)
-    if isinstance(source, CorrelatedText):
-        return correlated_text(n, d, source.mean_cosine, seed)
-    if isinstance(source, RepeatedText):
-        return repeated_text(n, d, source.distinct, seed)
-    return orthogonal_text(n, d, seed)
+def _synthetic_text(source: Any, n: int, d: int, seed: int) -> TextMatrix:
+    options = source.model_dump(exclude={"kind"})
+    return _MAKERS[source.kind](n, d, seed=seed, **options)
 
 
 @dataclass(frozen=True)
@@ -423,85 +358,78 @@ def labelled_texts(
     (n, d), wanted = shape, training + held_out
     stream_seed = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
     if isinstance(source, Embedded):
-        labelled = reads_labels(source, labels)
-        chosen = long_documents(
-            source, n, generator(stream_seed, "order"), most=wanted, labelled=labelled, model=model
-        )
+        labelled, order = reads_labels(source, labels), generator(stream_seed, "order")
+        long_enough = _long_enough(source, n, order, labelled=labelled, model=model)
+        chosen = tuple(islice(long_enough, wanted))
         if len(chosen) < wanted:
             raise InputError(
                 f"of {len(documents(source, labelled=labelled))} texts, {len(chosen)} have n = {n} "
-                "words, but "
-                f"{wanted} are wanted, the held-out ones included; give more or longer texts, or "
-                "lower `texts` or `n`"
+                f"words, but {wanted} are wanted, the held-out ones included; give more or longer "
+                "texts, or lower `texts` or `n`"
             )
-        texts = tuple(text_rows(chosen, source, n, d, dtype=dtype, model=model))
+        texts = text_rows(chosen, source, n, d, dtype=dtype, model=model)
     else:
-        texts = tuple(
-            synthetic_text(source, n, d, derive_seed(stream_seed, index)).to(dtype)
-            for index in range(wanted)
-        )
+        seeds = [derive_seed(stream_seed, index) for index in range(wanted)]
+        texts = [_synthetic_text(source, n, d, text_seed).to(dtype) for text_seed in seeds]
+    positive = torch.tensor(_positive(texts, labels, stream_seed))
+    return LabelledTexts(tuple(texts), torch.where(positive, 1.0, -1.0).double(), held_out)
+
+
+def _positive(texts: Sequence[TextMatrix], labels: str, seed: int) -> list[bool]:
+    """Whether the label of each text is +1."""
     if labels == "linear":
         # The sign of <G, X>, G iid N(0, 1).
-        stream = generator(stream_seed, "linear labels")
-        direction = torch.randn(n, d, generator=stream, dtype=torch.float64)
-        products = [float((text.rows.double() * direction).sum()) for text in texts]
-        values = torch.where(torch.tensor(products) >= 0, 1.0, -1.0).double()
-    elif labels == "random":
-        stream = generator(stream_seed, "random labels")
-        drawn = torch.rand(wanted, generator=stream, dtype=torch.float64)
-        values = torch.where(drawn < 0.5, -1.0, 1.0).double()
-    else:
-        values = _sentiment(texts)
-    return LabelledTexts(texts, values, held_out)
-
-
-def _sentiment(texts: tuple[TextMatrix, ...]) -> Float[Tensor, " m"]:
+        stream, shape = generator(seed, "linear labels"), texts[0].rows.shape
+        direction = torch.randn(shape, generator=stream, dtype=torch.float64)
+        return [float((text.rows.double() * direction).sum()) >= 0 for text in texts]
+    if labels == "random":
+        stream = generator(seed, "random labels")
+        return (torch.rand(len(texts), generator=stream, dtype=torch.float64) >= 0.5).tolist()
     for text in texts:
         if text.label is None:
             raise InputError(
                 f"the text {text.source!r} has no label, so its sentiment cannot be learned; give "
-                "labelled texts, or "
-                "labels='linear' or 'random'"
+                "labelled texts, or labels='linear' or 'random'"
             )
-    return torch.tensor([float(text.label or 0) for text in texts], dtype=torch.float64)
+    return [text.label == 1 for text in texts]
 
 
-_Read = tuple[Embedded, bool, tuple[int, ...]]
-"""What decides which documents are read: a source without what it says of their rows, whether they
-have labels, and size and time of the file as it is now."""
-
-
-def _place(source: Embedded, labelled: bool) -> _Read:
-    plain = source.model_copy(update={name: Embedded.model_fields[name].default for name in _ROWS})
-    if not isinstance(source, DatasetText):
-        return plain, False, ()
-    path = Path(source.path).expanduser()
-    file = path.stat() if path.is_file() else None
-    status = () if file is None else (file.st_size, file.st_mtime_ns, file.st_ino)
-    return plain, labelled or source.label_column is not None, status
+def _place(source: Embedded, labelled: bool) -> tuple[Any, ...]:
+    """What decides which documents are read: a source without what it says of their rows, whether
+    labels are needed, and size and time of the file as it is now."""
+    plain = source.model_copy(update=dict.fromkeys(ROW_KEYS))
+    path = Path(getattr(source, "path", "")).expanduser()
+    if not path.is_file():
+        return plain, labelled, None
+    status = path.stat()
+    return plain, labelled, (status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 @lru_cache(maxsize=8)
-def _read(place: _Read) -> tuple[Document, ...]:
-    source, labels, _ = place
-    if isinstance(source, GivenText):
+def _read(source: Any, labelled: bool, _: object) -> tuple[Document, ...]:
+    if source.kind == "given":
         return (Document(source.content, source.label, source.source),)
-    if isinstance(source, QuestionsText | PassagesText):
-        long = [pair.first for pair in meaning_pairs() if pair.length != "question"]
-        short = [pair.first for pair in meaning_pairs() if pair.length == "question"]
-        questions = [text for text in short if text.endswith("?")]
-        texts = questions if isinstance(source, QuestionsText) else long
-        return tuple(map(Document, dict.fromkeys(texts)))
-    if not isinstance(source, DatasetText):
+    if source.kind == "reviews":
         return tuple(shipped_reviews())
+    if source.kind in ("questions", "passages"):
+        questions = source.kind == "questions"
+        pairs = [pair for pair in meaning_pairs() if (pair.length == "question") == questions]
+        firsts = dict.fromkeys(pair.first for pair in pairs)
+        return tuple(Document(text) for text in firsts if text.endswith("?") or not questions)
     if source.where is not None:
         column, _, value = source.where.partition("=")
         texts = kinds_of_table(source, column).get(value, [])
-        return tuple(Document(text) for text in texts[: source.limit])
-    keys = {
-        name: getattr(source, name) for name in ("text_column", "label_column", "split", "limit")
-    }
+        return tuple(map(Document, texts[: source.limit]))
+    keys = source.model_dump(include={"text_column", "label_column", "split", "limit"})
+    labels = labelled or source.label_column is not None
     return tuple(read_documents(source.path, labels=labels, skip_empty=True, **keys))
+
+
+@lru_cache(maxsize=8)
+def _digest(*place: Any) -> str:
+    contents = [(text.label, text.text.encode(errors="surrogatepass")) for text in _read(*place)]
+    parts = [f"{label}:{len(content)}:".encode() + content for label, content in contents]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def kinds_of_table(source: DatasetText, column: str) -> dict[str, list[str]]:
@@ -521,25 +449,3 @@ def kinds_of_table(source: DatasetText, column: str) -> dict[str, list[str]]:
         if str(text or "").strip():
             texts.setdefault(str(kind), []).append(text)
     return texts
-
-
-@lru_cache(maxsize=8)
-def _digest(place: _Read) -> str:
-    digest = hashlib.sha256()
-    for document in _read(place):
-        content = document.text.encode(errors="surrogatepass")
-        digest.update(f"{document.label}:{len(content)}:".encode() + content)
-    return digest.hexdigest()
-
-
-def _length(
-    place: _Read, source: Embedded, model: TransformerFeatures | TextModel, index: int
-) -> int:
-    own_rows = isinstance(model, TransformerFeatures)
-    reader = model.model if own_rows else model
-    return _tokens(place, reader, own_rows or source.keep_special_tokens, index)
-
-
-@lru_cache(maxsize=1 << 17)
-def _tokens(place: _Read, model: TextModel, special: bool, index: int) -> int:
-    return model.count_tokens(_read(place)[index].text, special=special)
