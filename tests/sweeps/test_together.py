@@ -62,10 +62,8 @@ def test_cells_that_differ_in_more_are_not_alike():
         attention_cells("softmax", **keys)[0] for keys in ({"n": 7}, {"radius": 1.0}, {"starts": 7})
     ]
     assert len({alike(cell) for cell in (first, *others)}) == 4
-    assert (
-        alike(SensitivityCell.parse({"map": "rf", "n": 6, "d": 12, "text": {"kind": "gaussian"}}))
-        is None
-    )
+    dense = SensitivityCell.parse({"map": "rf", "n": 6, "d": 12, "text": {"kind": "gaussian"}})
+    assert alike(dense) != alike(dense.model_copy(update={"draw": 1}))
 
 
 def test_texts_under_scores_that_may_differ_are_not_searched_as_one_problem():
