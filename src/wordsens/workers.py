@@ -11,11 +11,11 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.resource_tracker import ensure_running
 from queue import SimpleQueue
-from typing import Any, Self
+from typing import Any
 
 from wordsens.errors import WordsensError
 
@@ -104,7 +104,7 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class WorkerPool:
+class WorkerPool(AbstractContextManager["WorkerPool"]):
     """Workers that have one task at a time each. A task whose worker dies fails with
     WorkerDiedError, and another worker takes its place.
 
@@ -126,9 +126,6 @@ class WorkerPool:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
         """The future result of a task. The function and its arguments can be pickled."""
         return self._threads.submit(self._answer, pickle.dumps((function, arguments)))
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._closed = True

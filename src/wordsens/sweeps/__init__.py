@@ -1,9 +1,11 @@
 """Sweeps of cells: their keys, the store of records, the loop and its workers, and the table of
 studies."""
 
+# Of an experiment's presets.
 SCALES = ("quick", "laptop", "full")
-"""Of an experiment's presets."""
 
+# The studies of the package: the module:NAME where each lies, and its help as a figure of `paper`;
+# "" for none.
 STUDIES = {
     "sensitivity": (
         "wordsens.studies.sensitivity:STUDY",
@@ -42,5 +44,3 @@ STUDIES = {
         "",
     ),
 }
-"""The studies of the package: the module:NAME where each lies, and its help as a figure of
-`paper`; "" for none."""

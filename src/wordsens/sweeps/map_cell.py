@@ -74,11 +74,11 @@ class MapCell(_MapOptions, frozen=True):
         dtype: of the whole computation.
     """
 
+    # Keys that say what the search spends in place of `search`.
     COUNTS: ClassVar[tuple[str, ...]] = ("starts", "steps")
-    """Keys that say what the search spends in place of `search`."""
 
+    # Options of the map that the study decides itself.
     DECIDED: ClassVar[dict[str, Any]] = {}
-    """Options of the map that the study decides itself."""
 
     map: str
     n: Annotated[int, Field(ge=2)]

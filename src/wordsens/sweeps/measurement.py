@@ -23,8 +23,8 @@ from wordsens.sweeps.texts import GivenText, load_text
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import predict
 
+# The kind of text of `wordsens measure`.
 GIVEN = "given"
-"""The kind of text of `wordsens measure`."""
 
 
 class WordChoice(Strict, frozen=True):
@@ -219,9 +219,8 @@ def save_measurement(
     if swaps is not None:
         columns |= {"swap": swaps[0], "swapped_for": json_text(swaps[1])}
     tensors = {name: getattr(result, name) for name in _TENSORS}
-    known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     record = record_of(cell, "done", columns, started=started, seconds=result.seconds)
-    store.write(record, {"rows": text.rows, **known})
+    store.write(record, {"rows": text.rows, **tensors})
 
 
 def saved_measurement(

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +41,12 @@ _ONE_AT_A_TIME = threading.Lock()
 # The C library hands every freed block back to the system, a third of the CPU time of attention.
 _MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 
+# The record of a cell, and its packed arrays where they are kept.
 Outcome = tuple[Row, bytes | None]
-"""The record of a cell, and its packed arrays where they are kept."""
+
+# Where cells run: what submits a function and its arguments and gives a future, what counts the
+# workers now, and what a future raises whose worker died.
+_Place = tuple[Callable[..., "Future[list[Outcome]]"], Callable[[], int], type[Exception]]
 
 
 def run_sweep(
@@ -216,65 +220,47 @@ def measure_cells(
         return list(_measured(study, cells, threads, witnesses, on_worker=True))
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where cells run.
-
-    Attributes:
-        submit: function of a function and its arguments that gives a future.
-        count: how many workers there are now.
-        died: what a future raises whose worker died.
-    """
-
-    submit: Callable[..., "Future[list[Outcome]]"]
-    count: Callable[[], int]
-    died: type[Exception]
-
-
 def _on_workers(
     place: _Place, groups: Iterable[list[Any]], arguments: tuple[Any, ...]
 ) -> Iterator[Outcome]:
     """The outcomes of the cells, as they finish. The cells of a worker that dies are run again one
     by one at the end, with nothing beside them; one whose worker dies again becomes a failed
     record."""
+    submit, count, died = place
     waiting, suspects = deque(groups), deque[Any]()
     under_way: dict[Future[list[Outcome]], list[Any]] = {}
     alone = False
-    try:
-        while waiting or under_way or suspects:
-            if not waiting and not under_way:
-                waiting.append([suspects.popleft()])
-                alone = True
-            while waiting and len(under_way) <= _AHEAD * max(1, place.count()):
-                group = waiting.popleft()
-                under_way[place.submit(measure_cells, group, *arguments)] = group
-            for future in wait(under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED).done:
-                group = under_way.pop(future)
-                try:
-                    outcomes = future.result()
-                except place.died:
-                    if not alone:
-                        suspects.extend(group)
-                        continue
-                    reason = "its worker died each time it was run; does it need more memory?"
-                    outcomes = [failed(group[0], reason)]
-                except WordsensError:
-                    raise
-                except CancelledError as error:
-                    raise WordsensError("the scheduler went away") from error
-                except Exception as error:
-                    raise WordsensError(
-                        f"a worker failed ({error_line(error)}); install there the same wordsens, "
-                        "and your own files"
-                    ) from error
-                for cell, (record, arrays) in zip(group, outcomes, strict=True):
-                    if record["cell"] == cell.key():
-                        yield record, arrays
-                    else:
-                        yield failed(cell, "the dataset differs where this cell was measured")
-    finally:
-        for future in under_way:
-            future.cancel()
+    while waiting or under_way or suspects:
+        if not waiting and not under_way:
+            waiting.append([suspects.popleft()])
+            alone = True
+        while waiting and len(under_way) <= _AHEAD * max(1, count()):
+            group = waiting.popleft()
+            under_way[submit(measure_cells, group, *arguments)] = group
+        for future in wait(under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED).done:
+            group = under_way.pop(future)
+            try:
+                outcomes = future.result()
+            except died:
+                if not alone:
+                    suspects.extend(group)
+                    continue
+                reason = "its worker died each time it was run; does it need more memory?"
+                outcomes = [failed(group[0], reason)]
+            except WordsensError:
+                raise
+            except CancelledError as error:
+                raise WordsensError("the scheduler went away") from error
+            except Exception as error:
+                raise WordsensError(
+                    f"a worker failed ({error_line(error)}); install there the same wordsens, "
+                    "and your own files"
+                ) from error
+            for cell, (record, arrays) in zip(group, outcomes, strict=True):
+                if record["cell"] == cell.key():
+                    yield record, arrays
+                else:
+                    yield failed(cell, "the dataset differs where this cell was measured")
 
 
 @contextmanager
@@ -282,7 +268,7 @@ def _processes(count: int, threads: int) -> Iterator[_Place]:
     """So many processes of this machine, which end with the block, or with this process."""
     libraries = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     with WorkerPool(count, dict.fromkeys(libraries, str(threads)) | _MEMORY) as pool:
-        yield _Place(pool.submit, lambda: count, WorkerDiedError)
+        yield pool.submit, lambda: count, WorkerDiedError
 
 
 @contextmanager
@@ -304,17 +290,15 @@ def _cluster(scheduler: str) -> Iterator[_Place]:
             f"`scheduler` (={scheduler!r}) does not answer ({error_line(error)}); start one with: "
             "dask scheduler"
         ) from error
-    warned = False
+    warn_once = cache(logging.getLogger("wordsens").warning)
 
     def count() -> int:
-        nonlocal warned
         workers = 1
         with suppress(OSError):  # the futures will tell
             workers = len(client.nthreads())  # pyright: ignore[reportArgumentType] - no coroutine here
-        if not workers and not warned:
-            logging.getLogger("wordsens").warning("no worker of %s; waiting for one", scheduler)
-        warned = not workers
+        if not workers:
+            warn_once("no worker of %s; waiting for one", scheduler)
         return workers
 
     with client:
-        yield _Place(client.get_executor(pure=False).submit, count, KilledWorker)
+        yield client.get_executor(pure=False).submit, count, KilledWorker

@@ -35,17 +35,18 @@ def _device_name(device: str) -> str:
     return device
 
 
-def _absolute_folder(model: str) -> str:
-    folder = named_path("model", model)
-    return str(folder.absolute()) if folder.is_dir() else model
+def _absolute(path: str) -> str:
+    there = named_path("path", path)
+    return str(there.absolute()) if there.exists() else path
 
 
+# cpu, cuda, cuda:1, mps, ..., as torch names them.
 Device = Annotated[str, AfterValidator(_device_name)]
-"""cpu, cuda, cuda:1, mps, ..., as torch names them."""
 
-ModelName = Annotated[str, AfterValidator(_absolute_folder)]
-"""minilm, a name on the hub, or a folder, kept as an absolute path: a worker may run in another
-folder."""
+# A path that exists here becomes an absolute one: a worker may run in another folder. A name on the
+# hub stays as it is.
+PathOrName = Annotated[str, AfterValidator(_absolute)]
+ModelName = PathOrName
 
 
 class Strict(BaseModel, frozen=True):

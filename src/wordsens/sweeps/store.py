@@ -4,7 +4,7 @@ per finished cell. Users, studies and figures read it as a DataFrame."""
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,10 +52,10 @@ _OF_TEXTS = (
     "where",
 )
 
+# A record: its columns by name. Every record has: cell (its key), experiment, status ("done" or
+# "failed"), error, value, seconds, started (UTC), the columns of `provenance`, the cell's spec as
+# JSON (`spec`) and key by key (`spec_columns`). The measure of a study adds its own.
 Row = dict[str, Any]
-"""A record: its columns by name. Every record has: cell (its key), experiment, status ("done" or
-"failed"), error, value, seconds, started (UTC), the columns of `provenance`, the cell's spec as
-JSON (`spec`) and key by key (`spec_columns`). The measure of a study adds its own."""
 
 
 class StoreError(WordsensError, OSError):
@@ -116,7 +116,7 @@ def record_of(
     }
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """The database of one folder.
 
     Args:
@@ -154,9 +154,6 @@ class Store:
             if not read_only:
                 opened.executescript(_SET_UP)
             unopened.pop_all()
-
-    def __enter__(self) -> "Store":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
@@ -276,11 +273,12 @@ def as_frame(rows: Iterable[Row]) -> "DataFrame":
     return pd.DataFrame(columns)
 
 
-def packed(arrays: "Mapping[str, Tensor]") -> bytes:
-    """The tensors as one safetensors file."""
+def packed(arrays: "Mapping[str, Tensor | None]") -> bytes:
+    """The tensors, those that there are, as one safetensors file."""
     from safetensors.torch import save
 
-    return save({name: tensor.detach().cpu().contiguous() for name, tensor in arrays.items()})
+    known = {name: tensor for name, tensor in arrays.items() if tensor is not None}
+    return save({name: tensor.detach().cpu().contiguous() for name, tensor in known.items()})
 
 
 def json_text(value: Any) -> str:

@@ -19,20 +19,20 @@ from wordsens.sweeps.store import spec_columns
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+# The grids of a preset, and what the user should know of how they were fitted to the data.
 Preset = tuple[list[dict[str, Any]], list[str]]
-"""The grids of a preset, and what the user should know of how they were fitted to the data."""
 
+# By title, the most important first. Cells may be an Estimate.
 Tables = dict[str, "DataFrame"]
-"""By title, the most important first. Cells may be an Estimate."""
 
+# Keys that name a repetition: records that differ in nothing else are draws of one quantity.
 REPLICATES = frozenset({"seed", "draw", "sample"})
-"""Keys that name a repetition: records that differ in nothing else are draws of one quantity."""
 
+# The bounds of an accuracy, an AUC and any other share.
 SHARE = (0.0, 1.0)
-"""The bounds of an accuracy, an AUC and any other share."""
 
+# What stands behind a mean.
 INTERVALS = "[95 % confidence interval]"
-"""What stands behind a mean."""
 
 _NO_FINDING = "Too few draws for an interval: no difference is claimed. A larger scale has more."
 

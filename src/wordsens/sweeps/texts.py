@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import torch
 from jaxtyping import Float
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
@@ -21,7 +21,7 @@ from wordsens.models.embedding import embed, load_encoder
 from wordsens.models.model_files import MINILM, model_digest
 from wordsens.models.text_model import TextModel
 from wordsens.seeds import derive_seed, generator
-from wordsens.sweeps.spec import Strict, spelled_out
+from wordsens.sweeps.spec import PathOrName, Strict, spelled_out
 from wordsens.text import (
     Document,
     correlated_text,
@@ -37,11 +37,6 @@ from wordsens.text.tables import require_column, require_table, table_rows
 
 SENTIMENT = "sentiment"
 LABEL_KINDS = (SENTIMENT, "linear", "random")
-
-
-def _absolute(path: str) -> str:
-    """A path that exists here as an absolute one: a worker may run in another folder."""
-    return str(Path(path).absolute()) if Path(path).exists() else path
 
 
 class Embedded(Strict, frozen=True):
@@ -82,7 +77,7 @@ class DatasetText(Embedded, frozen=True):
     """
 
     kind: Literal["dataset"] = "dataset"
-    path: Annotated[str, AfterValidator(_absolute)]
+    path: PathOrName
     text_column: str = "text"
     label_column: str | None = None
     split: str | None = None
@@ -156,8 +151,8 @@ def _known_kind(value: Any) -> Any:
     return keys
 
 
+# A source, or its bare kind where that has no other keys: `text: gaussian`.
 TextKey = Annotated[TextSource, Field(discriminator="kind"), BeforeValidator(_known_kind)]
-"""A source, or its bare kind where that has no other keys: `text: gaussian`."""
 
 
 def text_spec(text: Any, content: str | None, *, own_rows: bool) -> dict[str, Any]:
