@@ -26,7 +26,7 @@ EXPERIMENTS = {
         "S against the words' mean cosine",
     ),
     "several-words": (
-        "wordsens.studies.several_words:SEVERAL_WORDS",
+        "wordsens.studies.several_words:STUDY",
         "from how many words on a map notices",
     ),
     "depth": (
