@@ -14,7 +14,7 @@ EXPERIMENTS = {
         "does a model that just learned a text notice one changed word?",
     ),
     "attention": (
-        "wordsens.studies.attention:ATTENTION",
+        "wordsens.studies.attention:STUDY",
         "the attention of two texts that differ in a word; FIRST SECOND may follow",
     ),
     "departures": (
