@@ -34,7 +34,7 @@ EXPERIMENTS = {
         "S behind every layer of random transformers and of a trained model",
     ),
     "similarity": (
-        "wordsens.studies.similarity:SIMILARITY",
+        "wordsens.studies.similarity:STUDY",
         "is a flipped meaning less alike than a synonym?",
     ),
     "control": (
