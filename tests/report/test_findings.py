@@ -15,7 +15,6 @@ from wordsens.report.comparison import comparison
 from wordsens.report.load import load_runs
 from wordsens.report.tables import part_view
 from wordsens.sensitivity.measured import MeasuredMap, MeasuredText, texts_view
-from wordsens.studies.generalization import summary as generalization
 from wordsens.studies.sensitivity import summary as sensitivity
 
 
@@ -34,76 +33,6 @@ def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
     )
     assert "exponent −0.500 [−0.506, −0.494]" in layer.known
     assert "by 0.0798 times its size" in layer.sentence
-
-
-def test_shares_have_exact_intervals(generalization_record):
-    made = {
-        "objective": "frontier",
-        "limits": (0.5,),
-        "least_gammas": (0.4,),
-        "least_alignments": (0.0,),
-    }
-    records = [
-        generalization_record(sample=at, least_errors=(0.1 if at else 2.0,), **made)
-        for at in range(4)
-    ]
-    (found, theory) = generalization.summarize(records).findings
-    assert "in 3 of 4 texts fine-tuned (19% to 99%)" in found.sentence
-    assert "2.25, (2 − 0.5)²" in theory.sentence
-
-
-def test_a_maps_finding_speaks_of_every_row(generalization_record):
-    made = {
-        "objective": "frontier",
-        "limits": (0.5,),
-        "least_gammas": (0.4,),
-        "least_alignments": (0.0,),
-    }
-    records = [
-        generalization_record(map=name, n=n, texts=texts, sample=at, least_errors=(error,), **made)
-        for name, n, texts, error in (
-            ("raf", 40, 300, 0.1),
-            ("raf", 40, 100, 1.2),
-            ("raf", 120, 300, 1.6),
-            ("rf", 40, 300, 2.5),
-        )
-        for at in range(3)
-    ]
-    summary = generalization.summarize(records)
-    assert summary.leading == 2
-    attention, layer = sorted(summary.findings[:2], key=lambda claim: "connected" in claim.sentence)
-    assert (
-        "in 3 of 3 texts fine-tuned (29% to 100%; 0% with N = 100): Gaussian texts of 40 words"
-        in attention.sentence
-    )
-    assert (
-        "in 0 of 3 texts fine-tuned (0% to 71%): Gaussian texts of 120 words, N = 300"
-        in attention.sentence
-    )
-    assert "in 0 of 3 texts fine-tuned" in layer.sentence
-    view = summary.view()
-    assert {view.headline, view.parts[0].sentence} == {attention.sentence, layer.sentence}
-
-
-def test_the_theory_is_kept_above_its_error_and_broken_below_it(generalization_record):
-    """(2 - 0.5)² = 2.25, whatever the model notices."""
-
-    def said(error):
-        records = [
-            generalization_record(
-                sample=at,
-                objective="frontier",
-                limits=(0.5,),
-                least_gammas=(0.4,),
-                least_alignments=(0.0,),
-                least_errors=(error,),
-            )
-            for at in range(20)
-        ]
-        return generalization.summarize(records).findings[-1].sentence
-
-    assert said(0.5) == said(1.5) == said(2.2)
-    assert said(2.3) == said(3.0) != said(2.2)
 
 
 def test_the_contrast_names_texts_that_speak_against_it(make_record):

@@ -10,7 +10,7 @@ EXPERIMENTS = {
         "S against n for random, deep random and attention features (the default)",
     ),
     "generalization": (
-        "wordsens.studies.generalization.study:GENERALIZATION",
+        "wordsens.studies.generalization:STUDY",
         "does a model that just learned a text notice one changed word?",
     ),
     "attention": (
