@@ -445,7 +445,8 @@ def tables(records: "DataFrame") -> Tables:
     series = whole.groupby(SERIES, dropna=False, sort=False)
     rows = [part[SERIES].iloc[0].to_dict() | _row(part) for _, part in series]
     # Each sample of each draw is a repetition; the objective is each training's own alignment.
-    own = whole[whole["objective"] == whole["training"] + "-alignment"].copy()
+    aligned = whole["objective"].isin(["alignment"])
+    own = whole[aligned | (whole["objective"] == whole["training"] + "-alignment")].copy()
     for part in (published, own):
         part["draw"] = part["draw"].astype(str) + " " + part["sample"].astype(str)
     change = changes(published, own, SERIES).rename(columns={"change": "Err as published"})
