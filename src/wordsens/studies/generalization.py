@@ -570,9 +570,11 @@ def figures(records: "DataFrame") -> dict[str, Any]:
                 **common,
             )
         if len(frontier):
-            errors = frontier.explode(["limits", "least_errors"]).groupby(["panel", "N", "limits"])
+            errors = frontier.explode(["limits", "least_errors"])
             drawn[f"generalization-frontier-{text}"] = lines(
-                errors["least_errors"].agg(median_estimate).reset_index(),
+                errors.groupby(["panel", "N", "limits"], sort=False)["least_errors"]
+                .agg(median_estimate)
+                .reset_index(),
                 x="limits",
                 y="least_errors",
                 colour="N",
