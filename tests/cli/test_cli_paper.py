@@ -9,10 +9,15 @@ import pytest
 from wordsens.display.view import Finding
 from wordsens.report.load import load_runs
 from wordsens.report.tables import part_view
-from wordsens.studies import correlations, sensitivity, several_words, similarity
+from wordsens.studies import (
+    correlations,
+    depth,
+    generalization,
+    sensitivity,
+    several_words,
+    similarity,
+)
 from wordsens.studies.control import study as control
-from wordsens.studies.depth import study as depth
-from wordsens.studies.generalization import study as generalization
 from wordsens.sweeps import run
 from wordsens.sweeps.sweep import load_sweep
 
