@@ -182,7 +182,7 @@ NUMBERS = [
         "depth",
         "wordsens paper depth --scale quick --out {out}",
         ("docs/depth.md", *_images("depth")),
-        ("wordsens.studies.depth.cell", "wordsens.studies.depth.study"),
+        ("wordsens.studies.depth",),
         minutes=5,
     ),
     Number(

@@ -11,7 +11,7 @@ from wordsens.report.load import load_runs
 from wordsens.report.tables import part_view
 from wordsens.studies import correlations, departures, several_words, similarity
 from wordsens.studies.control import study as control
-from wordsens.studies.depth import study as depth
+from wordsens.studies import depth
 from wordsens.studies.generalization import study as generalization
 from wordsens.studies.sensitivity import study as sensitivity
 from wordsens.sweeps import run

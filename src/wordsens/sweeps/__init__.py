@@ -30,7 +30,7 @@ EXPERIMENTS = {
         "from how many words on a map notices",
     ),
     "depth": (
-        "wordsens.studies.depth.study:DEPTH",
+        "wordsens.studies.depth:STUDY",
         "S behind every layer of random transformers and of a trained model",
     ),
     "similarity": (
