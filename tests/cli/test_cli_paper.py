@@ -9,9 +9,8 @@ import pytest
 from wordsens.display.view import Finding
 from wordsens.report.load import load_runs
 from wordsens.report.tables import part_view
-from wordsens.studies import correlations, departures, several_words, similarity
+from wordsens.studies import correlations, departures, depth, several_words, similarity
 from wordsens.studies.control import study as control
-from wordsens.studies import depth
 from wordsens.studies.generalization import study as generalization
 from wordsens.studies.sensitivity import study as sensitivity
 from wordsens.sweeps import run
@@ -26,15 +25,7 @@ FIGURES = {
     "similarity": ["similarity", "similarity-check", "similarity-sensitivity"],
     "control": [
         f"control-{name}"
-        for name in (
-            "accuracy",
-            "along",
-            "along-sensitivity",
-            "layers",
-            "sensitivity",
-            "target",
-            "tradeoff",
-        )
+        for name in ("accuracy", "along", "layers", "sensitivity", "target", "tradeoff")
     ],
 }
 

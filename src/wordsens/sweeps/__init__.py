@@ -38,7 +38,7 @@ EXPERIMENTS = {
         "is a flipped meaning less alike than a synonym?",
     ),
     "control": (
-        "wordsens.studies.control.study:CONTROL",
+        "wordsens.studies.control.study:STUDY",
         "small networks trained with their sensitivity held up or down (not part of all)",
     ),
     "audit": (
