@@ -159,10 +159,11 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
         task=list(map(_task, records["task"], records["text"])),
         accuracy=records["value"].where(records["sensitivity"].notna()),
         died=records["sensitivity"].isna(),
+        length=[f"{n} words" for n in records["n"]],
+        weights=["trained" if steps else "random" for steps in records["steps"]],
         control=list(map(_control, records["control"], records["target"])),
     ).sort_values(["task", "network", "steps", "n", "control"], kind="stable")
-    words = titled["n"].astype(str) + " words"
-    titled["panel"] = titled["task"] + ": " + titled["network"] + ", " + words
+    titled["panel"] = titled["task"] + ": " + titled["network"] + ", " + titled["length"]
     stacked, followed = (
         titled[name].map(lambda values: isinstance(values, tuple))
         for name in ("by_layer", "along_steps")
@@ -280,8 +281,7 @@ def figures(records: "DataFrame") -> dict[str, Any]:
     tradeoff[s] = [float(f"{estimate.value:.3g}") for estimate in tradeoff[s]]
     tradeoff["control"] = tradeoff["control"].str.replace(f"{HOLD}.*", "held", regex=True)
     places = layers["by_layer"].map(lambda values: tuple(range(1, len(values) + 1)))
-    weights = layers["steps"].map(lambda steps: "trained" if steps else "random")
-    where = {"place": places, "panel": weights + ", " + layers["n"].astype(str) + " words"}
+    where = {"place": places, "panel": layers["weights"] + ", " + layers["length"]}
     behind = layers.assign(**where).explode(["by_layer", "place"])
     behind = means(behind.astype({"place": int}), ["panel", "network", "place"], {s: "by_layer"})
     followed = looks[looks["control"] == "none"]
