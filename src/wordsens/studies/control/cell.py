@@ -37,6 +37,7 @@ from wordsens.studies.control.tasks import (
     texts_task,
 )
 from wordsens.studies.control.training import (
+    TEXTS_AT_ONCE,
     AdversarialWords,
     Control,
     SensitivityControl,
@@ -82,14 +83,11 @@ STRENGTHS = {
 }
 
 # The options of an architecture are keys of a cell, which `Architecture` checks.
-_NetworkCell: Any = create_model(
-    "_NetworkCell",
-    __base__=Cell,
-    **{name: (option.type, option.default) for name, option in OPTIONS.items()},
-)
+_KEYS: dict[str, Any] = {name: (one.type, one.default) for name, one in OPTIONS.items()}
+_NetworkCell: Any = create_model("_NetworkCell", __base__=Cell, **_KEYS)
 
 
-class ControlCell(_NetworkCell, frozen=True):
+class ControlCell(_NetworkCell):
     """One network, one task, one control, one seed; the options of `Architecture` are keys too.
 
     Attributes:
@@ -171,7 +169,7 @@ class ControlCell(_NetworkCell, frozen=True):
     def spec(self) -> dict[str, Any]:
         """Those of attention for attention, and the texts' content. `value` of the layer is
         `value_matrix`."""
-        unused = {"text", *(OF_ATTENTION if self.layer == DENSE else ())}
+        unused = {"text", *(OF_ATTENTION if self.architecture.layer == DENSE else ())}
         keys = {name: value for name, value in super().spec().items() if name not in unused}
         keys["strength"] = self.used_strength
         if "value" in keys:
@@ -181,25 +179,6 @@ class ControlCell(_NetworkCell, frozen=True):
             keys["text"] = text_spec(self.text, content, own_rows=False)
         return keys
 
-
-# Twice the usual steps: at n = 32 they still cost little, and what they reach lies nearer to the
-# full search's.
-SHORT = ShortSearch(steps=4)
-
-# Held-out texts whose words are moved against the label, and words of each: a second at n = 256.
-ATTACKED_TEXTS, ATTACKED_WORDS = 64, 4
-
-# Texts and words of each on which S is measured behind every layer, and along the training.
-_FEW_TEXTS, _FEW_WORDS = 2, 4
-
-# Texts from which a linear function of the features is learned: 16 for each of 64 features.
-_PROBED = 1024
-
-# Passages of real texts of which pairs are made; one half is learned from, the other judged by.
-PASSAGES = 160
-
-# Held-out texts of the other tasks of which pairs are made.
-_JUDGED = 256
 
 # Of the training's steps, after which the network is measured: most is learned early.
 SHARES = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -252,15 +231,14 @@ def measure(cell: ControlCell) -> dict[str, Any]:
             looks.append({"steps": step, **look(cell, network, task, pairs[1])})
 
     follow(0, cell.steps)
-    began, results = time.process_time(), {}
+    began, results, left_out = time.process_time(), {}, None
     try:
         train(network, task, plan, control, progress=follow)
         spent = time.process_time() - began
-        network.requires_grad_(False)
-        results, left_out = _search(cell, network, task, cell.texts, cell.words)
+        still = network.requires_grad_(False)
+        results, left_out = _search(cell, still, task, cell.texts, cell.words)
     except ZeroFeaturesError:
-        spent, left_out = time.process_time() - began, None
-        network.requires_grad_(False)
+        spent = time.process_time() - began
     loss, accuracy = judged(network, task.test)
     columns = {
         **dict.fromkeys(_OF_LIVING),
@@ -281,12 +259,9 @@ def measure(cell: ControlCell) -> dict[str, Any]:
         "median_word": median(float(one.per_word.median()) for one in results.values()),
         "left_out": left_out,
         "short": float(short.mean()) if len(short) else None,
+        # A second at n = 256.
         "robust": robust_accuracy(
-            network,
-            task.test,
-            texts=ATTACKED_TEXTS,
-            words=ATTACKED_WORDS,
-            seed=cell.seed_of("search"),
+            network, task.test, texts=64, words=4, seed=cell.seed_of("search")
         ),
         **(_by_layer(cell, network, task) if cell.by_layer else {}),
         "evaluations": sum(one.evaluations for one in results.values()),
@@ -323,24 +298,27 @@ def make_pairs(cell: ControlCell, task: Task) -> tuple[Pairs, Pairs]:
     if not isinstance(cell.text, Embedded):
         make = one_word_pairs if cell.task == "one-word" else majority_pairs
         judged = make(task.test, seed)
-        few = torch.arange(len(judged[0])) % len(task.test) < _JUDGED
-        return make(task.training, seed), _those(judged, few)
+        few = torch.arange(len(judged[0])) % len(task.test) < 256
+        return make(task.training, seed), (judged[0].part(few), judged[1].part(few))
     plain = cell.text.model_copy(update={"keep_special_tokens": False})
-    pairs = swapped_passages(plain, cell.text.encoder, cell.n, PASSAGES, seed)
+    pairs = swapped_passages(plain, cell.text.encoder, cell.n, 160, seed)
     texts = [
         Document(text, None, "a passage") for pair in pairs for text in (pair.first, pair.second)
     ]
     rows = text_rows(texts, plain, cell.n, cell.d, dtype=torch.float32)
     flipped = [not pair.same for pair in pairs]
-    whole = text_pairs(list(zip(rows[::2], rows[1::2], flipped, strict=True)))
+    texts, copies = text_pairs(list(zip(rows[::2], rows[1::2], flipped, strict=True)))
     # A passage's two pairs stand half the list apart: it is in one part with both.
     first = torch.arange(len(pairs)) % (len(pairs) // 2) < len(pairs) // 4
-    return _those(whole, first), _those(whole, ~first)
+    learned, judged = ((texts.part(part), copies.part(part)) for part in (first, ~first))
+    return learned, judged
 
 
-def _those(pairs: Pairs, chosen: Tensor) -> Pairs:
-    texts, copies = pairs
-    return texts.part(chosen), copies.part(chosen)
+_SIMPLE = {
+    "spectral": SpectralPenalty,
+    "word-dropout": WordDropout,
+    "adversarial": AdversarialWords,
+}
 
 
 def _control(
@@ -351,15 +329,13 @@ def _control(
         return None
     if pairs is not None and cell.control == "pairs":
         return SupervisedPairs(pairs[0], strength, seed=seed)
-    simple = {
-        "spectral": SpectralPenalty,
-        "word-dropout": WordDropout,
-        "adversarial": AdversarialWords,
-    }
-    if cell.control in simple:
-        return simple[cell.control](strength, seed=seed)
+    if cell.control in _SIMPLE:
+        return _SIMPLE[cell.control](strength, seed=seed)
     way = None if cell.control == HOLD else cell.control
-    penalty = SensitivityPenalty(network.features, cell.target, way=way, search=SHORT, seed=seed)
+    # Twice the usual steps: at n = 32 they still cost little, and what they reach lies nearer to
+    # the full search's.
+    search = ShortSearch(steps=4)
+    penalty = SensitivityPenalty(network.features, cell.target, way=way, search=search, seed=seed)
     return SensitivityControl(penalty, strength)
 
 
@@ -367,8 +343,8 @@ def _search(
     cell: ControlCell,
     network: TextNetwork,
     task: Task,
-    texts: int = _FEW_TEXTS,
-    words: int = _FEW_WORDS,
+    texts: int = 2,
+    words: int = 4,
     layer: int | None = None,
 ) -> tuple[dict[int, Sensitivity], int]:
     """The sensitivity of the first held-out texts with phi(X) != 0, by their places, and how many
@@ -398,19 +374,15 @@ def _search(
 def _by_layer(cell: ControlCell, network: TextNetwork, task: Task) -> dict[str, Any]:
     """The mean S behind each layer, and behind the first a certified bound of it, where that layer
     has certificates."""
-    layers = range(1, cell.layers + 1)
+    layers = range(1, cell.architecture.layers + 1)
     of_layers = [_search(cell, network, task, layer=layer)[0] for layer in layers]
     phi, upper = network.certified_layer(), None
     if phi is not None:
-        bounds = [
-            certify(phi, rows.to(phi.dtype), one.words.tolist())
-            for rows, one in zip(
-                task.test.rows(torch.tensor(list(of_layers[0]))),
-                of_layers[0].values(),
-                strict=True,
-            )
-        ]
-        upper = fmean(float(each.max()) for each in bounds)
+        rows = task.test.rows().to(phi.dtype)
+        upper = fmean(
+            float(certify(phi, rows[place], one.words.tolist()).max())
+            for place, one in of_layers[0].items()
+        )
     by_layer = tuple(fmean(one.value for one in group.values()) for group in of_layers)
     return {"by_layer": by_layer, "first_upper": upper}
 
@@ -422,7 +394,8 @@ def look(
     of the pairs (`pairs_answers`), and the accuracy of a linear function of its features on a
     one-word task with a vocabulary of its own."""
     still = copy.deepcopy(network).requires_grad_(False)
-    probe = one_word_task(cell.n, cell.d, cell.seed_of("probe"), parts=(_PROBED, *PARTS[1:]))
+    # 16 texts for each of 64 features.
+    probe = one_word_task(cell.n, cell.d, cell.seed_of("probe"), parts=(1024, *PARTS[1:]))
     try:
         sensitivity = fmean(one.value for one in _search(cell, still, task)[0].values())
     except ZeroFeaturesError:
@@ -466,11 +439,9 @@ def probe_accuracy(network: TextNetwork, probe: Task) -> float:
     return share_right(probe.test.labels * (test @ weights).squeeze(1))
 
 
-# Texts whose features are taken in one batch.
-_AT_ONCE = 128
-
-
 @torch.no_grad()
 def _features(network: TextNetwork, rows: Float[Tensor, "m n d"]) -> Float[Tensor, "m h"]:
     weight = network.head.weight
-    return torch.cat([network.features(some.to(weight)) for some in rows.split(_AT_ONCE)]).cpu()
+    return torch.cat(
+        [network.features(some.to(weight)) for some in rows.split(TEXTS_AT_ONCE)]
+    ).cpu()

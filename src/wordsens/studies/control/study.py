@@ -143,7 +143,7 @@ def tables(records: "DataFrame") -> Tables:
         main = main.merge(change, "left", _SETTING).rename(columns={"change": heading})
     of_layers = {"first": "first", "at most": "first_upper", "last": "last", "factor": "factor"}
     return {
-        _MAIN: main[[*_FIRST, *main.columns.difference(_FIRST, sort=False)]],
+        _MAIN: main.reindex(columns=[*_FIRST, *main.columns.difference(_FIRST, sort=False)]),
         _LAYERS: means(layers, [*_SETTING, "layers"], of_layers),
         _ALONG: means(looks, [*_SETTING, "along_steps"], ALONG, _SHARES),
     }
@@ -170,9 +170,7 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
     )
     layers, looks = titled[stacked].copy(), titled[followed].copy()
     layers["first"], layers["last"] = (layers["by_layer"].str[place] for place in (0, -1))
-    growth = layers["last"] / layers["first"].where(layers["first"] > 0)
-    gaps = layers["by_layer"].str.len() - 1
-    layers["factor"] = growth ** (1 / gaps.where(gaps > 0))
+    layers["factor"] = list(map(_growth, layers["by_layer"]))
     for name in ALONG.values():
         missing = looks["along_steps"].map(lambda steps: (None,) * len(steps))
         looks[name] = looks[name].where(looks[name].notna(), missing)
@@ -202,6 +200,12 @@ def _network(record: dict[str, Any]) -> str:
 def _task(task: str, text: Any) -> str:
     """The task in words, and of which texts it is."""
     return TASK_TITLES[task] + (f" of {text_title(text)}" if isinstance(text, str) else "")
+
+
+def _growth(values: tuple[float, ...]) -> float | None:
+    """The factor of S from one layer to the next, geometric mean; None where S is 0 behind the
+    first."""
+    return (values[-1] / values[0]) ** (1 / (len(values) - 1)) if values[0] and values[1:] else None
 
 
 def _control(control: str, target: Any) -> str:
@@ -237,11 +241,11 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
         if phrases:
             tasks = _listed(controlled["task"])
             sentence = f"Against no control, on {tasks}: {'. '.join(phrases)}."
-            yield Finding(sentence, rows=tuple(others["cell"]))
+            compared = others["panel"].isin(others.loc[others["control"] != "none", "panel"])
+            yield Finding(sentence, rows=tuple(others.loc[compared, "cell"]))
     clauses, died = [], others["died"].sum()
     if len(layers):
-        factors = tables[_LAYERS]["factor"]
-        changed = tally(factors, "grows", "falls", none=1.0)
+        changed = tally(tables[_LAYERS]["factor"], "grows", "falls", none=1.0)
         clauses.append(f"From layer to layer, on {_listed(layers['task'])}, S: {changed}.")
     if len(looks):
         start, end = (looks[looks["along_steps"] == step] for step in (0, looks["steps"]))
@@ -254,7 +258,8 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
             "features are 0, S is not defined, and it is in no mean."
         )
     if clauses:
-        yield Finding(" ".join(clauses), rows=tuple(records["cell"]))
+        cells = [*layers["cell"], *looks["cell"], *others.loc[others["died"], "cell"]]
+        yield Finding(" ".join(clauses), rows=tuple(dict.fromkeys(cells)))
 
 
 def _listed(names: Any) -> str:
@@ -306,9 +311,14 @@ def figures(records: "DataFrame") -> dict[str, Any]:
         "layers": (behind, {"x": "place", "y": s, "log": "y", "colour": "network"}),
         "along": (along, {"x": "step", "y": share, "log": "x", "colour": "measure"}),
     }
-    labels = {label_of(row, colour): row["network"] for row in others.to_dict("records")}
-    labels |= {"held": "held at a target", "n": "words of a text n", "target": "target of S"}
-    labels |= {"place": "layer", "step": "steps of the training + 1"}
+    labels = {
+        **{label_of(row, colour): row["network"] for row in others.to_dict("records")},
+        "held": "held at a target",
+        "n": "words of a text n",
+        "target": "target of S",
+        "place": "layer",
+        "step": "steps of the training + 1",
+    }
     look = {"labels": labels, "caption": f"{BARS} {_CAPTION}"}
     return {
         f"control-{name}": lines(

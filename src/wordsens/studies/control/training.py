@@ -17,7 +17,7 @@ from wordsens.studies.control.tasks import Labelled, Pairs, Task
 from wordsens.training.penalty import MovedTexts, SensitivityPenalty, ascend
 
 # Texts that are judged in one batch: at 256 words the scores of as many take 34 MB.
-_TEXTS_AT_ONCE = 128
+TEXTS_AT_ONCE = 128
 
 # Steps of ascent against a label. More may find more: the robust accuracy is an upper bound.
 ATTACK_STEPS = 5
@@ -310,7 +310,7 @@ def train(
 def judged(network: TextNetwork, part: Labelled) -> tuple[float, float]:
     """The mean logistic loss and the accuracy on a part of a task; a logit of 0 counts half."""
     weight = network.head.weight
-    logits = [network(rows.to(weight)) for rows in part.rows().split(_TEXTS_AT_ONCE)]
+    logits = [network(rows.to(weight)) for rows in part.rows().split(TEXTS_AT_ONCE)]
     margins = (part.labels.to(weight) * torch.cat(logits)).double()
     return float(softplus(-margins).mean()), share_right(margins)
 
