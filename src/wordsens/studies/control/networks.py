@@ -112,13 +112,13 @@ class TextNetwork(nn.Module):
     def feature_map(self, layer: int | None = None) -> FunctionFeatures:
         """A feature map for `ws.word_sensitivity`: the features, or the states behind one layer (1,
         2, ...)."""
-        if layer is None:
-            return FunctionFeatures(self.features, batched=True, name="TextNetwork")
         weight = self.head.weight
         return FunctionFeatures(
-            lambda texts: self.states(texts)[layer - 1].flatten(texts.ndim - 2),
+            self.features
+            if layer is None
+            else lambda texts: self.states(texts)[layer - 1].flatten(texts.ndim - 2),
             batched=True,
-            name=f"TextNetwork, layer {layer}",
+            name="TextNetwork" if layer is None else f"TextNetwork, layer {layer}",
             dtype=weight.dtype,
             device=weight.device,
         )

@@ -268,13 +268,13 @@ def texts_task(texts: Sequence[TextMatrix], parts: tuple[int, int, int], seed: S
     >>> texts_task(texts, (2, 2, 2)).training.rows().shape
     torch.Size([2, 3, 4])
     """  # noqa: E501
-    rows = _stacked("texts", texts)
-    for text in texts:
-        if text.label is None:
-            raise InputError(
-                f"the text {text.source!r} has no label; give texts that are labelled +1 or -1"
-            )
+    rows, given = _stacked("texts", texts), [text.label for text in texts]
+    if None in given:
+        raise InputError(
+            f"the text {texts[given.index(None)].source!r} has no label; give texts that are "
+            "labelled +1 or -1"
+        )
     order = torch.randperm(len(texts), generator=generator(seed, "order of texts"))
     words = torch.arange(rows.shape[0] * rows.shape[1]).view(-1, rows.shape[1])[order]
-    labels = torch.tensor([float(text.label or 0) for text in texts])[order]
+    labels = torch.tensor([float(label or 0) for label in given])[order]
     return split_task(Labelled(rows.flatten(0, 1), words, labels), parts)
