@@ -32,7 +32,7 @@ def test_every_control_of_every_task_gives_a_record(control, task):
     target = {"target": 0.5} if control == "hold" else {}
     cell = ControlCell.parse({**SMALL, "task": task, "control": control, **target})
     record = measured(cell)
-    assert record.done
+    assert record.status == "done"
     assert 0 <= record.value <= 1
     assert 0 < record.sensitivity >= record.median_word
     assert (record.short is None) == (control not in ("hold", "lower", "raise"))
@@ -65,7 +65,7 @@ def test_a_network_whose_units_have_died_has_an_accuracy_and_no_sensitivity(cont
 
     monkeypatch.setattr("wordsens.studies.control.cell.build_network", dead)
     record = measured(ControlCell.parse({**SMALL, "layer": "dense", **control}))
-    assert record.done, record.error
+    assert record.status == "done", record.error
     assert 0 <= record.value <= 1
     assert record.sensitivity is None and record.robust is None
 
@@ -120,13 +120,13 @@ def test_pairs_of_real_passages_share_none_between_learning_and_judging():
         {tuple(row.flatten().tolist()) for row in part.rows()} for part in (learned, judged)
     )
     assert not rows & others
-    assert measured(cell).done
+    assert measured(cell).status == "done"
 
 
 def test_real_texts_are_learned_by_their_labels():
     keys = {**SMALL, "task": "texts", "text": "reviews", "n": 8, "d": 16, "training": 40}
     record = measured(ControlCell.parse(keys))
-    assert record.done
+    assert record.status == "done"
     assert record.text_content
     assert (record.layer, record.text_layer) == ("softmax", 0)
     assert (record.value * 8).is_integer()  # a fifth of 40 texts is held out
