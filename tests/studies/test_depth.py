@@ -184,6 +184,7 @@ def test_a_model_is_compared_with_its_twin_behind_the_last_layer_and_words_with_
         *curve(halves, layers=(4,), **twin),
         *curve(values, **around),
         *curve(halves, **around, front=20),
+        *curve(values, **around, front=8),
         *curve(values, **around, behind=9),
     )
     trained, context = sentences(records)
