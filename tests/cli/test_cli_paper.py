@@ -29,15 +29,7 @@ FIGURES = {
     "similarity": ["similarity", "similarity-check", "similarity-sensitivity"],
     "control": [
         f"control-{name}"
-        for name in (
-            "accuracy",
-            "along",
-            "along-sensitivity",
-            "layers",
-            "sensitivity",
-            "target",
-            "tradeoff",
-        )
+        for name in ("accuracy", "along", "layers", "sensitivity", "target", "tradeoff")
     ],
 }
 

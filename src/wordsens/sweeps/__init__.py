@@ -26,7 +26,7 @@ STUDIES = {
         "from how many words on a map notices",
     ),
     "depth": (
-        "wordsens.studies.depth.study:DEPTH",
+        "wordsens.studies.depth:STUDY",
         "S behind every layer of random transformers and of a trained model",
     ),
     "similarity": (
@@ -34,7 +34,7 @@ STUDIES = {
         "is a flipped meaning less alike than a synonym?",
     ),
     "control": (
-        "wordsens.studies.control.study:CONTROL",
+        "wordsens.studies.control.study:STUDY",
         "small networks trained with their sensitivity held up or down (not part of all)",
     ),
     "audit": (
