@@ -396,9 +396,9 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
         growth = tables[_RANDOM].dropna(subset=["exponent"])
         sentence = (
             f"From layer {random['layer'].min()} to {random['layer'].max()} of random transformers "
-            f"(architectures and lengths of {' and '.join(growth['text'].unique())}) S of one "
-            f"word: {tally(growth['exponent'], 'grows', 'falls')}. A random move of the same "
-            f"length: {tally(growth['exponent of the average'], 'grows', 'falls')}."
+            f"({' and '.join(growth['text'].unique())}), S of one word "
+            f"{tally(growth['exponent'], 'grows', 'falls')}. The change by a random move of the "
+            f"same length {tally(growth['exponent of the average'], 'grows', 'falls')}."
         )
         yield Finding(sentence, rows=tuple(random["cell"]))
     last = trained[trained["layer"] == trained.groupby("model")["layer"].transform("max")]
@@ -407,8 +407,8 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
     if len(factors):
         phrases = factors.apply("{0.model} {0.change} on {0.text} of {0.n} rows".format, axis=1)
         sentence = (
-            "Behind the last layer one word moves a trained model this many times as much as the "
-            f"same architecture with random weights: {'; '.join(phrases)}."
+            "S of one word after the last layer of a trained model, divided by S of the same "
+            f"architecture with random weights: {'; '.join(phrases)}."
         )
         yield Finding(sentence, rows=tuple(last["cell"]))
     phrases, without = [], around[around["front"] + around["behind"] == 0]
@@ -418,7 +418,7 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
         phrase = f"{{0.architecture}}, {most[place].max()} {name} ({{0.text}}): ×{{0.change}}"
         phrases += map(phrase.format, factors.itertuples())
     if phrases:
-        sentence = f"Words around the text change S of a word in it: {'; '.join(phrases)}."
+        sentence = f"More words around a word multiply its S: {'; '.join(phrases)}."
         yield Finding(sentence, rows=tuple(around["cell"]))
 
 

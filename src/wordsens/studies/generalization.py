@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import torch
 from pydantic import Field, model_validator
 
-from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding
 from wordsens.errors import InputError, require_choice
 from wordsens.generalization import (
@@ -37,7 +36,6 @@ from wordsens.sweeps.study import (
     changes,
     means,
     require_alike,
-    side,
     tally,
     text_title,
 )
@@ -460,7 +458,7 @@ def tables(records: "DataFrame") -> Tables:
 def _row(part: Any) -> dict[str, Any]:
     """The least errors with gamma below LIMIT, their median and the shares below both lines."""
     require_alike(part, besides=("objective",))
-    errors = [error for _, error in at_limit(part)]
+    errors = at_limit(part)
     shares = {
         name: share_estimate(sum(error < line for error in errors), len(errors)) if errors else None
         for name, line in ((_NOTICED, NOTICED), (_BROKEN, LEAST_ERROR))
@@ -476,16 +474,11 @@ def _row(part: Any) -> dict[str, Any]:
     }
 
 
-def at_limit(part: Any) -> list[tuple[float, float]]:
-    """Of each frontier the alignment and the error of the change with the least error, gamma being
-    below LIMIT."""
+def at_limit(part: Any) -> list[float]:
+    """The least error of each frontier with gamma below LIMIT."""
     frontiers = part[part["objective"] == FRONTIER]
-    columns = (frontiers[name] for name in ("limits", "least_alignments", "least_errors"))
-    return [
-        (alignments[limits.index(LIMIT)], errors[limits.index(LIMIT)])
-        for limits, alignments, errors in zip(*columns, strict=True)
-        if LIMIT in limits
-    ]
+    columns = zip(frontiers["limits"], frontiers["least_errors"], strict=True)
+    return [errors[limits.index(LIMIT)] for limits, errors in columns if LIMIT in limits]
 
 
 def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
@@ -508,9 +501,9 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
         f"{', '.join(f'{label} of {text}' for text, label in labels.items())}.",
         rows=cells,
     )
-    if clauses := ", ".join(_correlations(whole)):
-        sentence = "The error after the changed word against the alignment F of the features with"
-        yield Finding(f"{sentence} it, rank correlation over all samples: {clauses}.", rows=cells)
+    if clauses := "; ".join(_correlations(whole)):
+        sentence = "Rank correlation of the error after one changed word with the alignment F of"
+        yield Finding(f"{sentence} the features, over all changed texts: {clauses}.", rows=cells)
     kept = (
         f"For {map_title(name)} {tally(shares, 'most samples lie below', 'above', none=0.5)}."
         for name, shares in rows.groupby("map", sort=False)[_BROKEN]
@@ -524,14 +517,18 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
 
 
 def _correlations(whole: Any) -> Iterator[str]:
-    """Of each map, how the error goes with the alignment; samples are independent."""
+    """For each map over all changes that were found, and over those with gamma below LIMIT: a large
+    gamma makes the error small whatever the alignment. Samples are independent."""
     for name, part in whole.groupby("map", sort=False):
-        samples = part.groupby(["text", "n", "draw", "sample"])
-        pairs = [pairs for _, sample in samples if (pairs := at_limit(sample))]
-        correlation = correlation_estimate(pairs) if len(pairs) >= LEAST else Estimate(0.0)
-        if correlation.low is not None:
-            how = ("no trend", "it grows", "it falls")[side(correlation)]
-            yield f"{map_title(name)} {correlation} ({how})"
+        known = []
+        for changed in (part, part[part["gamma"] < LIMIT]):
+            samples = changed.groupby(["text", "n", "draw", "sample"])
+            pairs = [sample[["alignment", "value"]].to_numpy() for _, sample in samples]
+            known.append(correlation_estimate(pairs) if len(pairs) >= LEAST else None)
+        everywhere, below = known
+        if everywhere is not None:
+            near = f" ({below} where γ is below {LIMIT:g})" if below is not None else ""
+            yield f"{map_title(name)} {everywhere}{near}"
 
 
 # Where the axes of the figure of errors end.

@@ -359,7 +359,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Prese
 
 _NUMBERS = {"moved by flip": "moved_flip", "by synonym": "moved_synonym", "S": "sensitivity"}
 # The AUC of a guess.
-COIN = 0.5
+CHANCE = 0.5
 _OF_SWAPS, _OF_CHECK = "Swaps of one word", "Pairs of check"
 _MAPS, _LAYERS = "random maps", "pooled layers"
 
@@ -397,7 +397,7 @@ def tables(records: "DataFrame") -> Tables:
 
 
 def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
-    """The AUC against a coin, its rank correlation with S, and the pairs of check."""
+    """The AUC against chance, its rank correlation with S, and the pairs of check."""
     swaps, check = _both(ordered(records))
     if len(swaps):
         rows: Any = tables[_OF_SWAPS]
@@ -406,24 +406,24 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
         texts = " and ".join(map(text_title, rows["text"].unique()))
         features = dict(zip(swaps["map"], swaps["features"], strict=True))
         clauses = [
-            f"{kind} are {tally(part['AUC'], 'better than a coin', 'worse', none=COIN)}"
+            f"{kind} are {tally(part['AUC'], 'better than chance', 'worse', none=CHANCE)}"
             for kind, part in rows.groupby(rows["map"].map(features), sort=False)
         ]
         change = changes(swaps[swaps["n"] == many], swaps[swaps["n"] == few], ["map", "text"])
         if few < many:
             clauses.append(f"with length the AUC {tally(change['change'], 'rises', 'falls')}")
         sentence = (
-            f"At telling a flipped meaning from a synonym (AUC, swaps in {texts} of {few} to "
+            f"In telling a flipped meaning from a synonym (AUC, swaps in {texts} of {few} to "
         )
         yield Finding(f"{sentence}{many} words) {'; '.join(clauses)}.", rows=cells)
         if clauses := list(_correlations(swaps)):
-            sentence = "S says how far a word can move the features, not that another meaning does"
-            yield Finding(f"{sentence}: over {'; over '.join(clauses)} ({texts}).", rows=cells)
+            sentence = f"The AUC compared with the word sensitivity S ({texts}): over "
+            yield Finding(f"{sentence}{'; over '.join(clauses)}.", rows=cells)
     if len(check):
         rows = tables[_OF_CHECK]
         lengths = f"{', '.join(rows['length'].unique())} pairs of check"
-        coin = tally(rows["AUC"], "above a coin", "below a coin", none=COIN)
-        sentence = f"Opposites against paraphrases, {lengths}: AUC {_span(rows, 'AUC')}, {coin}; "
+        beside = tally(rows["AUC"], "above chance", "below chance", none=CHANCE)
+        sentence = f"Opposites against paraphrases, {lengths}: AUC {_span(rows, 'AUC')}, {beside}; "
         sentence += f"against one-word synonyms {_span(rows, 'beside synonyms')}."
         yield Finding(sentence, rows=tuple(check["cell"]))
 
@@ -488,7 +488,7 @@ def figures(records: "DataFrame") -> dict[str, Any]:
         ),
     }
     options: dict[str, Any] = {"y": "AUC", "colour": "map", "panel": "panel"}
-    options["guides"] = {"chance": [(None, COIN)]}
+    options["guides"] = {"chance": [(None, CHANCE)]}
     return {
         name: draw(frame, x=x, labels={x: label}, log=log, title=title, caption=caption, **options)
         for name, ((draw, frame, x, label, log), title, caption) in drawn.items()
@@ -505,7 +505,7 @@ STUDY = Study(
     findings=findings,
     figures=figures,
     note="AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's "
-    "that means the same: a one-word synonym in swaps, a paraphrase in check. .5 is a coin. Moved: "
+    "that means the same: a one-word synonym in swaps, a paraphrase in check. .5 is chance. Moved: "
     f"median relative change. n counts tokens. Means over draws of weights and passages, "
     f"{INTERVALS}; in check the interval is over the pairs. S: a lower bound, by a short search of "
     "a few words of one text.",

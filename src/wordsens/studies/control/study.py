@@ -124,7 +124,7 @@ _SIZE = ["network", "task", "n", "d", "steps"]
 _SETTING = [*_SIZE, "control", "strength"]
 _MAIN, _LAYERS, _ALONG = "Accuracy and S", "S behind the layers", "Along the training"
 _TIMES, _CHANGE = "S over that without", "change of accuracy"
-_FIRST = ["network", "task", "n", "control", "S", "accuracy", "died", _TIMES, _CHANGE]
+_FIRST = ["network", "task", "n", "control", "accuracy", "S", "died", _TIMES, _CHANGE]
 _SHARES = {title: name for title, name in ALONG.items() if title != "S"}
 
 
@@ -180,17 +180,13 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
 
 
 _MAPS = {"dense": "rf", "softmax": "raf"}
-_LAYER_TITLES = {
-    "dense": "fully connected",
-    "softmax": "softmax attention",
-    "relu": "ReLU attention",
-}
+_LAYER_TITLES = {"dense": "fully connected", "relu": "ReLU"}
 
 
 def _network(record: dict[str, Any]) -> str:
-    """The network in words: "softmax attention, 6 layers, residual, LayerNorm"."""
+    """The network in words: "softmax, 6 layers, residual, LayerNorm"."""
     layer = record["layer"]
-    parts = [_LAYER_TITLES.get(layer, f"{layer} attention")]
+    parts = [_LAYER_TITLES.get(layer, layer)]
     parts += [f"{record['layers']} layers"] * (record["layers"] > 1)
     options = {"residual": "residual", "norm": "LayerNorm", "mlp": "MLP"}
     # A fully connected network has none of them, which pandas may write as NaN.
@@ -226,7 +222,7 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
     if len(rows):
         phrase = "{0.network}, {0.task}, {0.shortest} to {0.longest} words: {0.change}"
         sentence = (
-            "Accuracy without control, the longest texts less the shortest: "
+            "From the shortest texts to the longest, accuracy without control "
             f"{tally(rows['change'], 'rises', 'falls')} "
             f"({'; '.join(map(phrase.format, rows.itertuples()))})."
         )
@@ -234,28 +230,28 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
     if _MAIN in tables:
         controlled = tables[_MAIN].dropna(subset=[_TIMES])
         phrases = [
-            f"{control}, S: {tally(rows[_TIMES], 'rises', 'falls', none=1.0)}; accuracy: "
+            f"{control}: S {tally(rows[_TIMES], 'rises', 'falls', none=1.0)}. Accuracy: "
             f"{tally(rows[_CHANGE], 'rises', 'falls')}"
             for control, rows in controlled.groupby(controlled["control"].str.split().str[0])
         ]
         if phrases:
             tasks = _listed(controlled["task"])
-            sentence = f"Against no control, on {tasks}: {'. '.join(phrases)}."
+            sentence = f"Compared with no control ({tasks}), control {'. Control '.join(phrases)}."
             compared = others["panel"].isin(others.loc[others["control"] != "none", "panel"])
             yield Finding(sentence, rows=tuple(others.loc[compared, "cell"]))
     clauses, died = [], others["died"].sum()
     if len(layers):
         changed = tally(tables[_LAYERS]["factor"], "grows", "falls", none=1.0)
-        clauses.append(f"From layer to layer, on {_listed(layers['task'])}, S: {changed}.")
+        clauses.append(f"From layer to layer ({_listed(layers['task'])}) S {changed}.")
     if len(looks):
         start, end = (looks[looks["along_steps"] == step] for step in (0, looks["steps"]))
         rows = changes(end, start, _SETTING, "along_sensitivity")
         changed = tally(rows["change"], "rises", "falls")
-        clauses.append(f"Along the training, on {_listed(looks['task'])}, S: {changed}.")
+        clauses.append(f"During the training ({_listed(looks['task'])}) S {changed}.")
     if died:
         clauses.append(
-            f"In {died} of {plural(len(records), 'training')} the network's units died: its "
-            "features are 0, S is not defined, and it is in no mean."
+            f"In {died} of {plural(len(records), 'training')} all units of the network died: its "
+            "features are 0, S is not defined, and no mean counts it."
         )
     if clauses:
         cells = [*layers["cell"], *looks["cell"], *others.loc[others["died"], "cell"]]
@@ -263,7 +259,7 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
 
 
 def _listed(names: Any) -> str:
-    return " and ".join(names.unique())
+    return ", ".join(names.unique())
 
 
 def figures(records: "DataFrame") -> dict[str, Any]:
@@ -347,10 +343,7 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note=f"Means over draws, {INTERVALS}; networks that died are in none. S: a lower bound by the "
-    "full search on held-out texts, over random words and the deciding one. Robust: right while a "
-    "word of a few moves by sqrt(d), an upper bound. At most: certified, behind the first layer. "
-    "Factor: of S, from one layer to the next. Synonyms kept: copies with the same meaning whose "
-    "label stays. Flips told: AUC by which copies of another meaning move the features farther. "
-    "New words: accuracy of a linear function of the features on a one-word task of new words.",
+    note=f"Means over draws, {INTERVALS}; networks that died are in none. S: a lower bound on "
+    "held-out texts. Robust: the share that stays right while one word of a few moves by sqrt(d), "
+    "an upper bound. docs/control.md explains the other columns.",
 )
