@@ -208,7 +208,7 @@ def test_a_failed_cell_is_told_after_everything_else(wordsens, tmp_path, monkeyp
     def failing(experiment, cells, *more):
         for cell, outcome in zip(cells, measured(experiment, cells, *more), strict=True):
             fails = cell.map == "rf" and cell.draw == 0
-            yield (run.failed(cell, "RuntimeError: out of luck"), None) if fails else outcome
+            yield run.failed(cell, "RuntimeError: out of luck") if fails else outcome
 
     monkeypatch.setattr(run, "_measured", failing)
     small = ("paper", "n=[4, 6]", "map=[rf, raf]", "--out", str(tmp_path))
