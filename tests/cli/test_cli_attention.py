@@ -1,14 +1,14 @@
 """`wordsens paper attention`: figure 1, its table and document, and what cannot be compared."""
 
 import json
+from statistics import fmean
 
 import pytest
 
 import wordsens as ws
 from tests.maps.tiny_models import save_tiny
 from wordsens.maps.transformer.prompt_pair import prompt_pair
-from wordsens.studies.attention import measured_pair, moved_attention
-from wordsens.sweeps.store import Store
+from wordsens.studies.attention import measured_pair
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +47,9 @@ def test_the_papers_pair(wordsens, tmp_path, documented, monkeypatch):
 
 
 def pair_in(folder):
-    with Store(folder, read_only=True) as store:
-        (record,) = store.records(experiment="attention")
+    (record,) = ws.read_records(folder, "attention").to_dict("records")
     pair, prompts = measured_pair(record)
-    assert record.value == pytest.approx(float(moved_attention(pair).mean()))
+    assert record["value"] == pytest.approx(fmean(pair.columns()["attention that moves"]))
     return pair, prompts
 
 

@@ -64,7 +64,7 @@ def measured(monkeypatch):
 
 def records(out):
     with Store(out, read_only=True) as store:
-        return store.records()
+        return store.rows()
 
 
 def test_the_report(wordsens, asked):

@@ -103,7 +103,7 @@ def test_texts_of_which_few_words_were_searched_make_room_for_whole_ones(tmp_pat
     sampled = given(
         "five words of which one", words=1, searched=(0,), per_word=(1.0,), upper_per_word=(2.0,)
     )
-    sampled = sampled.replace(swap=None, swapped_for=None)
+    sampled |= {"swap": None, "swapped_for": None}
     whole = given("one two", map="raf", words=3)
     titles = [part.title for part in parts_of(tmp_path, sampled, whole) if isinstance(part, Words)]
     assert titles == ["RAF (softmax): the command line"]
@@ -123,7 +123,7 @@ def test_texts_are_counted_once_in_natural_order_after_the_most_sensitive_one(tm
 
 
 def test_what_was_cut_off_unread_is_not_printed(tmp_path, given):
-    record = given("one two").replace(content="one two three four")
+    record = given("one two") | {"content": "one two three four"}
     text, _ = parts_of(tmp_path, record)
     assert (
         "".join(piece.text if isinstance(piece, ColouredWord) else piece for piece in text.pieces)

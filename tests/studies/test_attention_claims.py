@@ -1,36 +1,28 @@
-"""Sentences about the attention of two texts."""
+"""The tables and sentences of the attention of two texts."""
+
+import pytest
 
 from tests.report.conftest import attention_record as attention_record
-from wordsens.studies.attention import summarize
+from wordsens.studies.attention import STUDY
+from wordsens.sweeps.store import as_frame
 
 
 def test_the_share_that_moves_is_half_the_sum_of_the_differences(attention_record):
-    summary = summarize([attention_record()])
-    (found,), (table,) = summary.findings, summary.tables
+    changed = attention_record(probabilities=(0.75, 0.25, 0.5, 0.5), answers=("yes", "no"))
+    same = {"first": "I love him", "changed": (), "weights_second": (0.5, 0.3, 0.2) * 3}
+    same |= {"tokens_second": '["i", "love", "her"]'}
+    summary = STUDY.summary(as_frame([attention_record(**same), changed]))
     # What "i", "love" and "her" take from "her", then from "him".
-    assert list(zip(table.columns["from her"], table.columns["from him"], strict=True)) == [
-        (0.2, 0.2),
-        (0.2, 0.5),
-        (0.2, 0.2),
+    table = summary.table(1)
+    assert table[["from her", "from him"]].to_numpy().tolist() == [
+        [0.2, 0.2],
+        [0.2, 0.5],
+        [0.2] * 2,
     ]
     # Row 1 moves (0.25 + 0.05 + 0.30) / 2 = 0.3, the others nothing.
-    assert "When “her” becomes “him”, 10.0% of the attention goes elsewhere" in found.sentence
-    assert "most in the row of “love”, 30.0%" in found.sentence
-
-
-def test_answers_are_told_with_both_probabilities(attention_record):
-    asked = {"prompts": ("a", "b"), "answers": ("yes", "no")}
-    _, answers = summarize(
-        [attention_record(probabilities=(0.75, 0.25, 0.5, 0.5), **asked)]
-    ).findings
-    assert "“yes” from 0.75 to 0.5 and of “no” from 0.25 to 0.5" in answers.sentence
-
-
-def test_equal_texts_are_said_to_be_equal(attention_record):
-    same = (0.5, 0.3, 0.2) * 3
-    (found,) = summarize(
-        [attention_record(changed=(), weights_second=same, tokens_second='["i", "love", "her"]')]
-    ).findings
-    assert found.sentence.startswith(
-        "The two texts are the same to the model, and so is their attention"
-    )
+    assert table["moved"].tolist() == pytest.approx([0, 0.3, 0])
+    assert summary.table(0).sum(numeric_only=True).tolist() == [0]
+    most, answers = (finding.sentence for finding in summary.findings)
+    assert "10 % of the attention goes elsewhere, the most of 2 pairs; it is 30 % in" in most
+    assert "row of “love” (I love her  |  I love him: tiny" in most
+    assert "“yes” from 0.75 to 0.5 and of “no” from 0.25 to 0.5" in answers

@@ -1,17 +1,17 @@
 """Training under control: cells that are what their keys say, and sentences no surer than their
 intervals."""
 
+import pandas as pd
 import pytest
 import torch
 
 import wordsens as ws
 from tests.made_records import measured
 from wordsens.errors import InputError
-from wordsens.plotting import of_experiment
 from wordsens.plotting.style import styles_of
-from wordsens.studies.control.cell import ALONG, pairs_of
-from wordsens.studies.control.study import CONTROLS, ControlCell, measure_control, summarize
-from wordsens.sweeps.run import failed
+from wordsens.studies.control import study
+from wordsens.studies.control.cell import ALONG, STRENGTHS, ControlCell, make_pairs
+from wordsens.studies.control.cell import measure as measure_control
 
 SMALL = {
     "task": "one-word",
@@ -26,13 +26,13 @@ SMALL = {
 
 
 @pytest.mark.slow_cases("majority-*")
-@pytest.mark.parametrize("control", CONTROLS)
+@pytest.mark.parametrize("control", STRENGTHS)
 @pytest.mark.parametrize("task", ["one-word", "majority"])
 def test_every_control_of_every_task_gives_a_record(control, task):
     target = {"target": 0.5} if control == "hold" else {}
     cell = ControlCell.parse({**SMALL, "task": task, "control": control, **target})
     record = measured(cell)
-    assert record.done
+    assert record.status == "done"
     assert 0 <= record.value <= 1
     assert 0 < record.sensitivity >= record.median_word
     assert (record.short is None) == (control not in ("hold", "lower", "raise"))
@@ -45,8 +45,8 @@ def test_the_kept_weights_are_the_network_that_was_measured():
     network = ws.studies.control.build_network(cell.architecture, 6, 8)
     network.load_state_dict(columns["arrays"])
     network.requires_grad_(False)
-    size = ws.studies.control.TaskSize(6, 8, training=32)
-    X = ws.studies.control.one_word_task(size, cell.seed_of("task")).test.rows(torch.tensor([0]))[0]
+    task = ws.studies.control.one_word_task(6, 8, cell.seed_of("task"), parts=(32, 256, 512))
+    X = task.test.rows()[0]
     found = ws.word_sensitivity(
         network.feature_map(), X, seed=cell.seed_of("search"), search="quick"
     )
@@ -60,12 +60,12 @@ def test_a_network_whose_units_have_died_has_an_accuracy_and_no_sensitivity(cont
 
     def dead(*given, **options):
         network = ws.studies.control.build_network(*given, **options)
-        torch.nn.init.constant_(network.stack[0].bias, -1e4)
+        torch.nn.init.constant_(network.blocks[0].bias, -1e4)
         return network
 
     monkeypatch.setattr("wordsens.studies.control.cell.build_network", dead)
     record = measured(ControlCell.parse({**SMALL, "layer": "dense", **control}))
-    assert record.done, record.error
+    assert record.status == "done", record.error
     assert 0 <= record.value <= 1
     assert record.sensitivity is None and record.robust is None
 
@@ -113,18 +113,20 @@ def test_pairs_of_real_passages_share_none_between_learning_and_judging():
         "training": 40,
     }
     cell = ControlCell.parse(keys)
-    learned, judged = pairs_of(cell, None)
+    (learned, copies), (judged, _) = make_pairs(cell, None)
     assert len(learned) == len(judged)
-    assert int(learned.flipped.sum()) == len(learned) // 2
-    rows = {tuple(row.flatten().tolist()) for row in learned.rows()[0]}
-    assert not rows & {tuple(row.flatten().tolist()) for row in judged.rows()[0]}
-    assert measured(cell).done
+    assert int((learned.labels != copies.labels).sum()) == len(learned) // 2
+    rows, others = (
+        {tuple(row.flatten().tolist()) for row in part.rows()} for part in (learned, judged)
+    )
+    assert not rows & others
+    assert measured(cell).status == "done"
 
 
 def test_real_texts_are_learned_by_their_labels():
     keys = {**SMALL, "task": "texts", "text": "reviews", "n": 8, "d": 16, "training": 40}
     record = measured(ControlCell.parse(keys))
-    assert record.done
+    assert record.status == "done"
     assert record.text_content
     assert (record.layer, record.text_layer) == ("softmax", 0)
     assert (record.value * 8).is_integer()  # a fifth of 40 texts is held out
@@ -136,7 +138,7 @@ def test_real_texts_are_learned_by_their_labels():
         ({"control": "hold"}, "goes with control 'hold'"),
         ({"task": "texts"}, "needs real ones"),
         ({"layer": "dense", "norm": True}, "option of attention"),
-        ({"along": True, "steps": 0}, "needs a training"),
+        ({"strength": 0.5}, "is of a control"),
     ],
 )
 def test_wrong_keys_are_refused(keys, message):
@@ -144,198 +146,95 @@ def test_wrong_keys_are_refused(keys, message):
         ControlCell.parse({**SMALL, **keys})
 
 
-def _record(value, sensitivity, draw, robust=0.5, **keys):
-    cell = ControlCell.parse({**SMALL, "draw": draw, **keys})
-    columns = dict.fromkeys(
-        ("by_layer", "first_upper", "median_word", "along_steps", *ALONG.values())
-    )
-    columns |= {"value": value, "sensitivity": sensitivity, "robust": robust}
-    return failed(cell, "none").replace(status="done", error=None, **columns)
-
-
-def _told(records):
-    return [claim.sentence for claim in summarize(records).findings]
+def frame(*records):
+    """Records made up: of a single layer of softmax attention, unless they say otherwise."""
+    plain = {"layer": "softmax", "layers": 1, "residual": None, "norm": None, "mlp": None}
+    plain |= {"task": "one-word", "text": None, "n": 6, "d": 8, "steps": 4, "draw": 0}
+    plain |= {"control": "none", "target": None, "strength": None}
+    plain |= dict.fromkeys(("by_layer", "first_upper", "along_steps", *ALONG.values()))
+    measured = {"value": 0.9, "sensitivity": 1.0, "median_word": 0.5, "robust": 0.5}
+    rows = [{**plain, **measured, "cell": f"{at}", **record} for at, record in enumerate(records)]
+    return pd.DataFrame(rows)
 
 
 JITTER = (0.0, 0.01, -0.01, 0.02, -0.02)
 
 
-def test_sentences_about_the_length():
-    falling = [
-        _record(v + j, 0.5, at, n=n, layer="dense")
-        for n, v in ((8, 0.95), (256, 0.5))
-        for at, j in enumerate(JITTER)
+def draws(**columns):
+    """Five draws: each column from its function of the draw's jitter, or the same in all."""
+    return [
+        {name: one(j) if callable(one) else one for name, one in columns.items()} | {"draw": draw}
+        for draw, j in enumerate(JITTER)
     ]
-    staying = [_record(1.0, 2.0, at, n=n) for n in (8, 256) for at in range(5)]
-    told = _told(falling + staying)
-    assert any(
-        "fully connected, one word decides: accuracy falls from 0.950" in one for one in told
+
+
+def sentences(records):
+    return [claim.sentence for claim in study.findings(records, study.tables(records))]
+
+
+def test_accuracy_is_compared_at_the_shortest_and_the_longest_texts():
+    records = frame(
+        *draws(layer="dense", n=8, value=lambda j: 0.9 + j),
+        *draws(layer="dense", n=64, value=lambda j: 0.5 + j),
+        *draws(n=8, value=1.0),
+        *draws(n=64, value=1.0),
     )
-    assert any(
-        "to 0.500 [0.480, 0.520] at 256, which is not told from chance" in one for one in told
-    )
-    assert any(
-        "softmax attention, one word decides: accuracy stays from 8 words (1.00" in one
-        for one in told
-    )
-    rising = [
-        _record(v + j, 0.5, at, n=n)
-        for n, v in ((8, 0.5), (256, 0.9))
-        for at, j in enumerate(JITTER)
-    ]
-    assert any(
-        "rises from 0.500 [0.480, 0.520] at 8 words to 0.900 [0.879, 0.918] at 256" in one
-        for one in _told(rising)
-    )
-    unsure = [_record((at + n) % 2 / 2, 0.5, at, n=n) for n in (8, 9) for at in range(5)]
-    unsure += [_record(0.9, 0.5, 0, n=10, layer="relu"), _record(0.4, 0.5, 1, n=20, layer="relu")]
-    assert not _told(unsure)
-    assert not _told([one for one in falling if one.draw < 2])  # so few draws have no interval
-
-
-def test_a_control_without_a_sure_effect_is_told_as_such():
-    plain = [_record(0.9, 1.0 + j, at) for at, j in enumerate(JITTER)]
-    same = [_record(0.9, 1.0 - j, at, control="spectral") for at, j in enumerate(JITTER)]
-    assert any(
-        "of 1 control the draws do not tell whether S changes: the spectral penalty" in one
-        for one in _told(plain + same)
-    )
-
-
-def test_dead_networks_are_in_no_mean_and_are_told():
-    alive = [
-        _record(0.9, t + j, at, control="hold", target=t)
-        for at, j in enumerate(JITTER)
-        for t in (0.5, 1.0)
-    ]
-    gone = [_record(0.5, None, draw, robust=None, control="hold", target=1.0) for draw in (5, 6)]
-    summary = summarize([*alive, *gone])
-    (section,) = [one for one in summary.tables if one.title == "S held at a target"]
-    assert section.columns["draws"] == [5, 5]
-    told = [claim.sentence for claim in summary.findings if "died" in claim.sentence]
-    assert len(told) == 1 and told[0].startswith("In 2 of 12 trainings") and "hold (2)." in told[0]
-    assert drawn([*alive, *gone]) == drawn(alive) != {}
-
-
-def test_figures_hold_what_was_measured():
-    records = [
-        _record(0.5 + n / 100, 1.0, at, n=n, task=task).replace(by_layer=None)
-        for task in ("one-word", "majority")
-        for n in (6, 12)
-        for at in range(2)
-    ]
-    figures = drawn(records)
-    titles = [title.replace("\n", " ") for title, _ in figures["control-accuracy"]]
-    assert titles == ["One word decides", "Majority", "Majority: right while a word moves"]
-    (points, *_) = figures["control-accuracy"][0][1].values()
-    assert points == [(6, pytest.approx(0.56)), (12, pytest.approx(0.62))]
-    assert not {"control-target", "control-layers"} & set(figures)
-
-
-def test_a_networks_colour_is_that_of_its_layers_map():
-    records = [
-        _record(0.5 + n / 100, 1.0, 0, n=n, layer=layer)
-        for n in (6, 12)
-        for layer in ("relu", "softmax", "dense")
-    ]
-    (panel,) = of_experiment(records)["control-sensitivity"].axes
-    colours = {bars.get_label(): bars.lines[0].get_color() for bars in panel.containers}
-    own = styles_of(
-        {"fully connected": "rf", "softmax attention": "raf", "ReLU attention": "relu-raf"}
-    )
-    assert colours == {name: style[0] for name, style in own.items()}
-
-
-def drawn(records):
-    """By the name of the figure, the panels' titles and the points of each series."""
-    return {
-        name: [
-            (
-                panel.get_title(),
-                {
-                    bars.get_label(): list(
-                        zip(*(axis.tolist() for axis in bars.lines[0].get_data()), strict=True)
-                    )
-                    for bars in panel.containers
-                },
-            )
-            for panel in figure.axes
-            if panel.containers
-        ]
-        for name, figure in of_experiment(records).items()
+    (sentence,) = sentences(records)
+    assert "falls in 1 of 2 settings; in 1 no difference is claimed" in sentence
+    assert "fully connected, one word decides, 8 to 64 words: −0.400 [−0.400, −0.400]" in sentence
+    assert "no difference is claimed in 2 settings" in sentences(records[records["draw"] < 2])[0]
+    assert not sentences(records[records["n"] == 8])
+    figures = study.figures(records)
+    assert list(figures) == ["control-accuracy", "control-sensitivity"]
+    colours = {
+        bars.get_label(): bars.lines[0].get_color()
+        for bars in figures["control-sensitivity"].axes[0].containers
     }
+    maps = {"fully connected": "rf", "softmax attention": "raf"}
+    assert colours == {name: style[0] for name, style in styles_of(maps).items()}
 
 
-def test_sentences_about_targets_and_costs():
-    plain = [_record(0.9 + j, 2.0, at) for at, j in enumerate(JITTER)]
-    held = [
-        _record(
-            0.9 + j - (0.2 if target < 1 else 0.0),
-            2 * target * (1 + j),
-            at,
-            control="hold",
-            target=target,
-        )
-        for target in (0.25, 1.0, 4.0)
-        for at, j in enumerate(JITTER)
-    ]
-    told = _told(plain + held)
-    assert any("S follows its target over a factor of 16" in one for one in told)
-    assert any(
-        "S held at 0.25 costs 0.200 [0.200, 0.200] of accuracy (0.9 without)" in one for one in told
+def test_controls_are_counted_by_what_they_change_and_the_dead_are_in_no_mean():
+    hold = {"control": "hold", "strength": 1.0}
+    records = frame(
+        *draws(sensitivity=lambda j: 2 + j),
+        *draws(**hold, target=0.5, sensitivity=lambda j: 1 + j / 2, value=lambda j: 0.8 + j),
+        *draws(**hold, target=2.0, sensitivity=lambda j: 2 - j),
+        *[{**hold, "target": 0.5, "sensitivity": None, "value": 0.1, "draw": at} for at in (5, 6)],
     )
-    assert not any("S held at 1 " in one for one in told)
-    shuffled = [one.replace(sensitivity=1.0 + (7 * at) % 15) for at, one in enumerate(held)]
-    assert not any("its target" in one for one in _told(plain + shuffled))
+    main = study.tables(records)["Accuracy and S"].set_index("control")
+    assert main["died"].to_dict() == {"none": 0, "hold 0.5": 2, "hold 2": 0}
+    assert main["draws"].sum() == len(records)
+    assert main["accuracy"]["hold 0.5"].value == pytest.approx(0.8)
+    assert main["S over that without"]["hold 0.5"].value == pytest.approx(0.5)
+    controls, died = sentences(records)
+    assert "on one word decides: hold, S: falls in 1 of 2 settings; in 1 no" in controls
+    assert "accuracy: falls in 1 of 2 settings; in 1 no" in controls
+    assert died.startswith("In 2 of 17 trainings")
+    target = study.figures(records)["control-target"].axes[0].containers[0].lines[0]
+    assert target.get_ydata() == pytest.approx([1.0, 2.0])
 
 
-def test_sentences_about_layers():
-    stacks = [
-        _record(0.5, 1.0, at, layers=3, by_layer=True, steps=0, norm=norm).replace(
-            by_layer=(1.0, 1.5, last + j)
-        )
-        for norm, last in ((False, 4.0), (True, 1.0))
-        for at, j in enumerate(JITTER)
-    ]
-    told = _told(stacks)
-    assert any(
-        "softmax attention, 3 layers, random, 6 words: S grows from layer to layer by the factor "
-        "2.00" in one
-        for one in told
+def test_layers_and_looks_have_rows_of_their_own():
+    stacked = draws(layers=3, steps=0, by_layer=lambda j: (1.0, 1.5, 4.0 + j), residual=True)
+    looked = draws(
+        along_steps=(0, 4),
+        along_accuracy=(0.5, 1.0),
+        along_sensitivity=lambda j: (2.0, 4.0 + j),
+        along_kept=(0.9, 0.9),
+        along_probe=(0.5, 0.6),
     )
-    assert not any("LayerNorm" in one for one in told)
-
-
-def test_sentences_about_the_way_of_a_training():
-    def along(at, control, end):
-        one = _record(1.0, 1.0, at, along=True, control=control)
-        own = {
-            "along_steps": (0, 4),
-            "along_accuracy": (0.5, 1.0),
-            "along_sensitivity": (2.0, end + JITTER[at]),
-        }
-        return one.replace(
-            **own, along_kept=(0.9, 0.9), along_told=None, along_probe=(0.5, 0.5 + 30 * JITTER[at])
-        )
-
-    plain, paired = (
-        [along(at, control, end) for at in range(5)]
-        for control, end in (("none", 4.0), ("pairs", 1.0))
-    )
-    told = _told([*plain, *paired])
-    rises = "along the training S rises from 2.00 [2.00, 2.00] to 4.000 [3.980, 4.020]"
-    lowers = "supervision by pairs lowers S at the end of the training: 1.000 [0.980, 1.020]"
-    assert [any(sentence in one for one in told) for sentence in (rises, lowers)] == [True, True]
-    assert len(told) == 2  # what stays, or changes by less than its error, is not told
-    table = next(
-        one for one in summarize([*plain, *paired]).tables if one.title == "Along the training"
-    )
-    assert len(table) == 4
-    first = [cells[0] for cells in table.columns.values()][:5]
-    assert first == ["softmax attention", "one word decides", 6, "no control", 0]
-    figures = drawn([*plain, *paired])
-    ((_, curves),) = figures["control-along-sensitivity"]
-    assert list(curves) == ["softmax attention", "softmax attention, supervision by pairs"]
-    assert curves["softmax attention"] == [(1, 2.0), (5, 4.0)]
-    ((_, shares),) = figures["control-along"]
-    assert list(shares) == ["accuracy", "synonyms kept", "new words"]
+    records = frame(*stacked, *looked)
+    layers, looks = (table for table in study.tables(records).values() if len(table))
+    assert layers["network"].tolist() == ["softmax attention, 3 layers, residual"]
+    assert layers["factor"][0].value == pytest.approx(2, rel=1e-2)
+    assert layers["draws"].sum() + looks["draws"].sum() == 5 + 2 * 5
+    assert [one.value for one in looks["S"]] == pytest.approx([2, 4])
+    assert looks["flips told"].isna().all()
+    (sentence,) = sentences(records)
+    assert "From layer to layer, on one word decides, S: grows in 1 of 1 setting" in sentence
+    assert "Along the training, on one word decides, S: rises in 1 of 1 setting" in sentence
+    figures = study.figures(records)
+    assert list(figures) == ["control-layers", "control-along"]
+    names = [bars.get_label() for bars in figures["control-along"].axes[0].containers]
+    assert names == ["accuracy", "synonyms kept", "new words"]

@@ -1,19 +1,14 @@
 """The depth study: cells by definition, the grids, and what its records say."""
 
-import math
-import re
-
+import pandas as pd
 import pytest
 import torch
 
-import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import loaded_model
-from wordsens.studies.depth.cell import DepthCell, measure_depth
-from wordsens.studies.depth.figures import depth_figures
-from wordsens.studies.depth.study import preset
-from wordsens.studies.depth.summary import exponent, summarize
-from wordsens.sweeps.run import failed
+from wordsens.studies import depth
+from wordsens.studies.depth import DepthCell, preset
+from wordsens.studies.depth import measure as measure_depth
 from wordsens.sweeps.sweep import paper_sweep
 from wordsens.sweeps.texts import DatasetText, PassagesText, QuestionsText, ReviewsText, documents
 
@@ -58,22 +53,16 @@ def test_the_value_is_attained_by_a_word_of_the_window(keys):
 
 def test_every_layer_moves_the_same_word_of_the_same_text():
     layers = [measure_depth(DepthCell.parse({**SMALL, "depth": depth})) for depth in (1, 2, 4)]
+    layers.append(measure_depth(DepthCell.parse({**SMALL, "map": "raf"})))
     assert len({columns["moved"] for columns in layers}) == 1
-    assert all(
-        torch.equal(columns["arrays"]["rows"], layers[0]["arrays"]["rows"]) for columns in layers
-    )
-    assert [columns["at_layer"] for columns in layers] == [1, 2, 4]
-    assert measure_depth(DepthCell.parse({**SMALL, "map": "raf"}))["at_layer"] == 1
+    assert len({columns["arrays"]["rows"].sum().item() for columns in layers}) == 1
+    assert [columns["at_layer"] for columns in layers] == [1, 2, 4, 1]
 
 
-def test_the_last_row_of_a_causal_map_does_not_feel_a_word_it_cannot_see():
-    seen = measure_depth(DepthCell.parse({**SMALL, "causal": True, "last_row": True, "depth": 2}))
-    assert seen["value"] > 0
-    phi = ws.RandomTransformer(8, 2, causal=True)
-    text = ws.gaussian_text(5, 8, seed=1).rows
-    moved = text.clone()
-    moved[4] += 1
-    assert torch.equal(phi(text)[:4], phi(moved)[:4])
+def test_the_last_row_of_a_causal_map_is_measured_alone():
+    cell = DepthCell.parse({**SMALL, "causal": True, "last_row": True, "depth": 2})
+    columns, phi = measure_depth(cell), cell.build()
+    assert columns["value"] == pytest.approx(attained(lambda rows: phi(rows)[-1], columns))
 
 
 def test_a_model_beside_its_architecture_with_random_weights():
@@ -90,10 +79,9 @@ def test_a_model_beside_its_architecture_with_random_weights():
     assert trained["value"] != random["value"]
     phi = loaded_model("minilm", 2)
     assert trained["value"] == pytest.approx(attained(phi, trained), rel=1e-3)  # less its rounding
-    twins = [phi.with_random_weights(seed) for seed in (1, 1, 2)]
-    answers = [twin(trained["arrays"]["rows"]) for twin in twins]
-    assert torch.equal(answers[0], answers[1])
-    assert not torch.equal(answers[0], answers[2])
+    rows = trained["arrays"]["rows"]
+    first, same, other = (phi.with_random_weights(seed)(rows) for seed in (1, 1, 2))
+    assert torch.equal(first, same) and not torch.equal(first, other)
 
 
 def test_wrong_keys_are_refused():
@@ -111,8 +99,7 @@ def test_shipped_questions_are_short_and_passages_long():
         text.kind: [len(d.text.split()) for d in documents(text)]
         for text in (QuestionsText(), PassagesText())
     }
-    assert max(words["questions"]) <= 45
-    assert min(words["passages"]) >= 60
+    assert max(words["questions"]) <= 45 < 60 <= min(words["passages"])
     assert all(len(lengths) >= 50 for lengths in words.values())
 
 
@@ -121,10 +108,8 @@ def test_kinds_of_a_table_are_texts_of_their_own(tmp_path):
     long, short = "word " * 30, "short one here"
     path.write_text(f"body,topic\n{long},cats\n{short},dogs\n{long},dogs\n,dogs\n")
     source = DatasetText.parse({"path": str(path), "text_column": "body"})
-    cats, dogs = (
-        source.model_copy(update={"where": f"topic={value}"}) for value in ("cats", "dogs")
-    )
-    assert [len(documents(text)) for text in (cats, dogs)] == [1, 2]
+    kinds = [source.model_copy(update={"where": f"topic={value}"}) for value in ("cats", "dogs")]
+    assert [len(documents(text)) for text in kinds] == [1, 2]
     grids, _ = preset("quick", source, 0, None, by="topic")
     kinds = {grid["text"].get("where") for grid in grids if grid["map"] == "model"}
     assert kinds == {"topic=cats", "topic=dogs"}
@@ -145,60 +130,69 @@ def test_the_full_study_has_every_layer_of_every_architecture():
     assert notices == []
 
 
-def record(layer, draw, value, series="pre-norm", **more):
-    cell = DepthCell.parse({**SMALL, "depth": layer, "draw": draw})
-    columns = {
-        "status": "done",
-        "error": None,
-        "series": series,
-        "at_layer": layer,
-        "value": value,
-        "average": 0.1,
-        "predicted": 0.11,
-        "small_radius": 0.2,
-        "removal": None,
-        "model": None,
-    }
-    return failed(cell, "none").replace(**columns | more)
+def frame(*records):
+    """Records made up: of seven words, unless they say otherwise."""
+    plain = {"series": "pre-norm", "text": "gaussian", "where": None, "n": 7, "d": 8, "model": None}
+    plain |= {"front": 0, "behind": 0, "last_row": False, "random_weights": False}
+    measured = {"average": 0.1, "predicted": 0.11, "small_radius": 0.2, "removal": None}
+    rows = [{**plain, **measured, "cell": f"{at}", **record} for at, record in enumerate(records)]
+    return pd.DataFrame(rows)
 
 
-def test_exponents_are_the_mean_slope_over_draws_and_decide_what_is_said():
-    growing = [
-        record(layer, draw, (1 + draw / 10) * layer**0.5)
-        for draw in range(5)
-        for layer in (1, 2, 4)
+def curve(draw_values, layers=(1, 2, 4), **keys):
+    """S behind these layers, by layer and draw."""
+    return [
+        {"at_layer": layer, "draw": draw, "value": value(layer), **keys}
+        for layer in layers
+        for draw, value in enumerate(draw_values)
     ]
-    slope = exponent(growing)
-    assert slope.value == pytest.approx(0.5)
-    assert slope.n == 5
-    noise = [0.9, -1.1, 0.2, 1.3, -1.2]
-    flat = [
-        record(layer, draw, layer ** noise[draw], "residual")
-        for draw in range(5)
-        for layer in (1, 2, 4)
-    ]
-    summary = summarize([*growing, *flat])
-    first = summary.findings[0].sentence
-    assert "grows in 1 of 2 architectures" in first
-    assert "pre-norm (×2 to ×2)" in first
-    assert re.search(r"in residual \(×[\d.]+ to ×[\d.]+\) it shows no trend", first)
-    assert "10%" in summary.findings[-1].sentence  # the law's error, 0.11 against 0.1
-    rows = summary.table()
-    assert rows["exponent"][0] == pytest.approx(0.5)
-    assert rows["exponent low"][0] == pytest.approx(0.5)
-    figures = depth_figures([*growing, *flat])
-    assert figures["depth"] is not None
-    assert figures["depth-model"] is None
 
 
-def test_few_draws_claim_nothing():
-    summary = summarize([record(layer, 0, math.sqrt(layer)) for layer in (1, 2)])
-    (finding,) = summary.findings
-    assert "10%" in finding.sentence and "layer" in finding.sentence
+SLOPES = (0.9, -1.1, 0.2, 1.3, -1.2)
+GROWING = curve([lambda layer, draw=draw: (1 + draw / 10) * layer**0.5 for draw in range(5)])
+FLAT = curve([lambda layer, b=b: layer**b for b in SLOPES], series="residual", text="reviews")
 
 
-def test_a_run_has_a_report(tmp_path):
-    grids = [{**SMALL, "depth": [1, 2], "draw": [0, 1], "steps": 3}]
-    ws.run_sweep({"name": "small", "experiment": "depth", "grids": grids}, tmp_path)
-    page = ws.write_report([tmp_path], tmp_path / "report.html").read_text()
-    assert "pre-norm" in page
+def sentences(records):
+    return [claim.sentence for claim in depth.findings(records, depth.tables(records))]
+
+
+def test_exponents_are_the_mean_slope_over_draws_and_decide_what_is_counted():
+    records = frame(*GROWING, *FLAT)
+    growth, every = (table for table in depth.tables(records).values() if len(table))
+    assert [one.value for one in growth["exponent"]] == pytest.approx([0.5, sum(SLOPES) / 5])
+    assert every["draws"].sum() == len(records)
+    (sentence,) = sentences(records)
+    counted = "S of one word: grows in 1 of 2 settings; in 1 no difference is claimed"
+    assert counted in sentence and "Gaussian texts and movie reviews" in sentence
+    drawn = depth.figures(records)["depth"].axes[0].containers[0].lines[0].get_ydata()
+    means = records[records["series"] == "pre-norm"].groupby("at_layer")["value"].mean()
+    assert drawn == pytest.approx(means.to_numpy())
+    few = records[records["draw"] < 2]
+    assert "S of one word: no difference is claimed in 2 settings" in sentences(few)[0]
+    assert not sentences(records[records["at_layer"] == 1])
+
+
+def test_a_model_is_compared_with_its_twin_behind_the_last_layer_and_words_with_none():
+    values = [lambda layer, draw=draw: layer * (1 + draw) for draw in range(3)]
+    of_model = {"model": "minilm", "series": "minilm", "text": "reviews"}
+    twin = {**of_model, "random_weights": True, "series": "minilm with random weights"}
+    halves = [lambda layer, value=value: value(layer) / 2 for value in values]
+    around = {"series": "RAF (softmax)", "layers": (1,)}
+    records = frame(
+        *curve(values, **of_model),
+        *curve(halves, layers=(4,), **twin),
+        *curve(values, **around),
+        *curve(halves, **around, front=20),
+        *curve(values, **around, front=8),
+        *curve(values, **around, behind=9),
+    )
+    trained, context = sentences(records)
+    assert "minilm 2.00 [2.00, 2.00] on movie reviews of 7 rows" in trained
+    assert "20 words in front (Gaussian texts): ×0.500 [0.500, 0.500]" in context
+    assert "9 words behind (Gaussian texts): ×1.00 [1.00, 1.00]" in context
+    assert list(depth.figures(records)) == ["depth-model", "depth-context"]
+    tables = depth.tables(records)
+    assert sum(table["draws"].sum() for table in tables.values() if "draws" in table) == len(
+        records
+    )

@@ -1,19 +1,14 @@
 """Several words at once: attained by a witness, below the bound of every
 set."""
 
+import pandas as pd
 import pytest
 import torch
 
 import wordsens as ws
 from wordsens.certificates.dense.bounds import by_law, by_weights
 from wordsens.sensitivity.several_words import word_sets
-from wordsens.studies.several_words import (
-    SeveralWordsCell,
-    bound_of_every_set,
-    measure_several_words,
-    summarize,
-)
-from wordsens.sweeps.run import failed
+from wordsens.studies.several_words import STUDY, SeveralWordsCell, bound_of_every_set
 
 SMALL = {"map": "rf", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
 
@@ -22,7 +17,7 @@ SMALL = {"map": "rf", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
 @pytest.mark.parametrize("count", [1, 3, 6])
 def test_the_value_is_attained_by_the_kept_witness(name, count):
     cell = SeveralWordsCell.parse({**SMALL, "map": name, "count": count})
-    columns = measure_several_words(cell)
+    columns = STUDY.measure(cell)
     kept = columns["arrays"]
     phi, rows = cell.build(), kept["rows"]
     moved = rows.clone()
@@ -78,39 +73,39 @@ def test_a_linear_maps_bound_by_its_weights_is_exact_for_groups():
     )
 
 
+def _summary(values, **columns):
+    """Of made-up records: S by (map, number of words, draw)."""
+    rows = [
+        {"cell": str(place), "map": name, "text": "gaussian", "n": 64, "d": 8, "count": count}
+        | {"draw": draw, "value": value, "upper": None}
+        for place, ((name, count, draw), value) in enumerate(values.items())
+    ]
+    return STUDY.summary(pd.DataFrame(rows).assign(**columns))
+
+
 def test_more_words_attain_what_fewer_do():
-    records = [_record("raf", k, 0, value) for k, value in ((1, 2.0), (4, 3.0), (16, 1.0))]
-    _, section = summarize(records).tables
-    assert [mean.value for mean in section.columns["S"]] == [2.0, 3.0, 3.0]
-
-
-def _record(name, count, draw, value, upper=None):
-    cell = SeveralWordsCell.parse({**SMALL, "map": name, "n": 64, "count": count, "draw": draw})
-    return failed(cell, "none").replace(status="done", error=None, value=value, upper=upper)
+    table = _summary({("raf", 4, 0): 3.0, ("raf", 1, 0): 2.0, ("raf", 16, 0): 1.0}).table(1)
+    assert table[["count", "S"]].to_numpy().tolist() == [[1, 2.0], [4, 3.0], [16, 3.0]]
 
 
 def test_findings_and_rows_say_how_many_words_each_map_notices():
-    counts, scatter = (1, 4, 16, 64), (0.99, 1.0, 1.01, 0.98, 1.02)
-    records = [
-        _record(
-            name, k, draw, start * k**0.5 * scale, None if name == "raf" else 1.2 * start * k**0.5
-        )
-        for name, start in (("rf", 0.125), ("raf", 4.0))
-        for k in counts
-        for draw, scale in enumerate(scatter)
-    ]
-    summary = summarize(records)
-    dense, attention = summary.table().to_dict("records")
     # S = k^(1/2) / 8 is half at 16 words; 1.2 times that stays below half at 4 words, not at 16.
-    assert dense["words"] == pytest.approx(16, rel=0.01)
-    assert (dense["exponent"], dense["not enough"]) == (pytest.approx(0.5, abs=0.01), 4)
-    assert (attention["words"], attention["draws"]) == (1, 5)
-    assert dense["S of the fewest"] == pytest.approx(0.125)
-    assert attention["S of the fewest"] == pytest.approx(4)
-    found = [finding.sentence for finding in summary.findings]
-    assert len(found) == 3 and "RF 16" in found[0] and "RAF (softmax) 1" in found[0]
-    assert "RF 4" in found[1] and "1e-9" in found[1] and "RF 0.5" in found[2]
-    never = summarize([record for record in records if record.map == "rf" and record.count < 16])
-    assert "RF more than were tried" in never.findings[0].sentence
-    assert never.table()["words"].isna().all()
-    assert len(summary.table(1)) == 8 and summary.table(1)["draws"].sum() == len(records)
+    dense = {
+        ("rf", k, draw): scale * k**0.5 / 8
+        for k in (1, 4, 16, 64)
+        for draw, scale in enumerate((0.99, 1.0, 1.01, 0.98, 1.02))
+    }
+    upper = [0.15 * k**0.5 for _, k, _ in dense] + [None] * len(dense)
+    attention = {("raf", k, draw): 32 * value for (_, k, draw), value in dense.items()}
+    summary = _summary(dense | attention, upper=upper)
+    first, second = summary.table().to_dict("records")
+    assert first["words"] == pytest.approx(16, rel=0.01)
+    assert (first["exponent"], first["not enough"]) == (pytest.approx(0.5, abs=0.01), 4)
+    assert (first["S of the fewest"], second["words"]) == (pytest.approx(0.125), 1)
+    assert pd.isna(second["not enough"]) and summary.table(1)["draws"].sum() == 40
+    enough, never, growth = summary.findings
+    assert "RF 16; RAF (softmax) 1 (Gaussian texts)" in enough.sentence
+    assert "RF 4 (" in never.sentence and "1e-9" in never.sentence and "RF 0.5 " in growth.sentence
+    assert len(enough.rows) == len(never.rows) == len(growth.rows) == 40
+    few = _summary({key: value for key, value in dense.items() if key[1] < 16})
+    assert "RF more than were tried" in few.headline and few.table()["words"].isna().all()

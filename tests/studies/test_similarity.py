@@ -4,22 +4,15 @@ for what cannot be."""
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.models.embedding import load_encoder
-from wordsens.plotting import of_experiment
 from wordsens.studies.passages import single_words, swapped_passages
-from wordsens.studies.similarity import (
-    SimilarityCell,
-    compared,
-    measure_similarity,
-    pairs_of,
-    summarize,
-)
-from wordsens.sweeps.run import failed
+from wordsens.studies.similarity import STUDY, SimilarityCell, compared, pairs_of
 from wordsens.sweeps.sweep import paper_sweep
 from wordsens.sweeps.texts import DatasetText, ReviewsText
 from wordsens.text.whole_words import reading_words
@@ -44,7 +37,7 @@ def by_numpy(lower, higher):
 def test_swaps_are_compared_as_numpy_does():
     """Softmax attention written out in NumPy float64, on the rows of the same passages."""
     cell = SimilarityCell.parse({**SMALL, "words": 1})
-    columns = measure_similarity(cell)
+    columns = STUDY.measure(cell)
     pairs, weight = pairs_of(cell), cell.build().weight.numpy()
 
     def phi(text):
@@ -74,7 +67,7 @@ def test_pairs_of_check_are_compared_with_paraphrases_and_synonyms():
     cell = SimilarityCell.parse(
         {**SMALL, "pairs": "check", "length": "question", "n": 25, "count": 3}
     )
-    columns, pairs = measure_similarity(cell), pairs_of(cell)
+    columns, pairs = STUDY.measure(cell), pairs_of(cell)
     kept = columns["arrays"]
     cosines = kept["cosines"].numpy()
     sides = {
@@ -100,13 +93,13 @@ def test_only_a_texts_own_words_are_searched(monkeypatch):
         return SimpleNamespace(value=1.0, evaluations=0, word=words[0])
 
     monkeypatch.setattr("wordsens.studies.similarity.word_sensitivity", search)
-    measure_similarity(SimilarityCell.parse({**SMALL, **POOLED, "words": 12}))
+    STUDY.measure(SimilarityCell.parse({**SMALL, **POOLED, "words": 12}))
     assert searched == list(range(1, 13))
 
 
 def test_layers_are_the_pooled_states_of_the_model():
     cell = SimilarityCell.parse({**SMALL, **POOLED})
-    kept = measure_similarity(cell)["arrays"]
+    kept = STUDY.measure(cell)["arrays"]
     phi = ws.TransformerFeatures.from_pretrained("minilm", layer=2, pool="mean")
     for pair, cosine in zip(pairs_of(cell), kept["cosines"].tolist(), strict=True):
         a, b = (phi(phi.embed([text])[0].rows).double() for text in (pair.first, pair.second))
@@ -163,85 +156,77 @@ def test_texts_without_a_word_of_the_tables_leave_the_swaps_out(tmp_path):
     assert notices == ["no text has a passage of 8, 32 words in which one can be swapped: left out"]
 
 
-def _record(name, n, draw, value, s, **columns):
-    keys = POOLED | {"d": 384} if name == "model" else {"map": name}
-    cell = SimilarityCell.parse({**SMALL, **keys, "n": n, "draw": draw})
-    plain = dict.fromkeys(("moved_flip", "moved_synonym", "auc_synonym", "auc_low", "auc_high"))
-    made = {"value": value, "sensitivity": s, "opposites": 5}
-    return failed(cell, "none").replace(status="done", error=None, **plain | made | columns)
-
-
-def _told(records):
-    return [claim.sentence for claim in summarize(records).findings]
-
-
-def test_the_figure_names_its_axes_and_has_three_layers_of_a_model():
-    layers = [
-        _record("model", n, 0, 0.1 * at, None).replace(model_layer=at, map=f"minilm layer {at}")
-        for at in range(7)
-        for n in (8, 16)
+def _records(values, **columns):
+    """Made-up records of swaps: AUC and S by (map, n, draw)."""
+    rows = [
+        {"cell": str(place), "map": name, "text": "reviews", "n": n, "draw": draw, "pairs": "swaps"}
+        | {
+            "value": value,
+            "sensitivity": s,
+            "spec": '{"model_layer": 1}' if "layer" in name else "{}",
+        }
+        for place, ((name, n, draw), (value, s)) in enumerate(values.items())
     ]
-    maps = [_record(name, n, 0, 0.5, 1.0) for name in ("rf", "raf") for n in (8, 16)]
-    figure = of_experiment([*maps, *layers])["similarity"]
-    panels = {
-        (panel.get_title(), panel.get_ylabel()): panel for panel in figure.axes if panel.containers
+    usual = {"opposites": 5, "moved_flip": 0.2, "moved_synonym": 0.1, "length": None}
+    usual |= dict.fromkeys(("auc_synonym", "auc_low", "auc_high"), 0.5)
+    return pd.DataFrame(rows).assign(**usual | columns)
+
+
+def test_the_figure_has_three_layers_of_a_model():
+    layers = {(f"minilm layer {at}", n, 0): (0.1 * at, None) for at in range(7) for n in (8, 16)}
+    maps = {(name, n, 0): (0.5, 1.0) for name in ("rf", "raf") for n in (8, 16)}
+    figures = STUDY.figures(_records(maps | layers))
+    assert set(figures) == {"similarity", "similarity-sensitivity"}
+    titles = ["random maps, movie reviews", "pooled layers, movie reviews"]
+    assert [panel.get_title() for panel in figures["similarity"].axes] == titles
+    series = [bars.get_label() for bars in figures["similarity"].axes[1].containers]
+    assert series == [f"minilm layer {at}" for at in (0, 3, 6)]
+
+
+def _study(start, end, slope, draws=5):
+    """AUC at 8 and 16 words, which changes by `slope` from map to map, as S does."""
+    maps = enumerate(("rf", "raf", "relu-raf"))
+    values = {
+        (name, n, draw): (value + slope * place + draw / 100, float(place))
+        for place, name in maps
+        for n, value in ((8, start), (16, end))
+        for draw in range(draws)
     }
-    assert {label for _, label in panels} == {"AUC", "word sensitivity S"}
-    (of_layers,) = (panel for (title, _), panel in panels.items() if title.startswith("Layers"))
-    assert [bars.get_label() for bars in of_layers.containers] == [
-        f"minilm layer {at}" for at in (0, 3, 6)
-    ]
+    return STUDY.summary(_records(values))
 
 
-def test_sentences_say_what_the_intervals_allow():
-    scatter = (0.0, 0.01, 0.02, 0.03, 0.04)
-
-    def study(start, end, slope):
-        return [
-            _record(
-                name,
-                n,
-                draw,
-                value + slope * at + small,
-                float(at),
-                moved_flip=0.2,
-                moved_synonym=0.1 + 0.1 * at,
-            )
-            for at, name in enumerate(("rf", "raf", "relu-raf"))
-            for n, value in ((8, start), (16, end))
-            for draw, small in enumerate(scatter)
-        ]
-
-    told = _told(study(0.7, 0.5, 0.1))
+def test_findings_say_what_the_intervals_allow():
+    told = _study(0.7, 0.5, 0.1)
+    first, correlation = (finding.sentence for finding in told.findings)
     assert (
-        "RF, swaps in movie reviews: AUC 0.720 [0.700, 0.739] in passages of 8 words, better than"
-        in told[0]
+        "swaps in movie reviews of 8 to 16 words) random maps are better than a coin in 6" in first
     )
-    assert "0.520 [0.500, 0.540] in passages of 16, better than a coin, less by 0.200" in told[0]
-    whole = summarize(study(0.7, 0.5, 0.1))
-    shown = " ".join(str(whole).split())
-    assert all(f"{name}, swaps" in shown for name in ("RF", "RAF (softmax)", "ReLU-RAF"))
-    assert "worse than a coin, no change beyond its scatter" in _told(study(0.3, 0.3, 0.0))[0]
-    assert any(
-        "over the random maps and the lengths measured AUC rises with S" in one for one in told
-    )
-    assert any("AUC falls with S" in one for one in _told(study(0.7, 0.5, -0.15)))
-    assert not any("all features" in one for one in told)  # there are no layers among them
-    check = {"pairs": "check", "length": "page", "auc_low": 0.0, "auc_high": 0.3}
-    told = _told(
-        [
-            _record(name, 40, 0, value, None).replace(**check)
-            for name, value in (("rf", 0.1), ("raf", 0.2))
-        ]
-    )
-    assert told == [
-        "Pairs of check, pages, against paraphrases: AUC between 0.10 (RF) and 0.20 (RAF "
-        "(softmax)); every feature "
-        "finds the flipped pairs more alike than paraphrases."
-    ]
-    for low, high in ((0.0, 0.6), (0.4, 1.0)):  # intervals that hold a coin
-        unsure = [_record(name, 40, 0, 0.5, None) for name in ("rf", "raf")]
-        interval = {**check, "auc_low": low, "auc_high": high}
-        (sentence,) = _told([one.replace(**interval) for one in unsure])
-        assert "every feature finds" not in sentence
-    assert _told([one for one in study(0.7, 0.5, 0.1) if one.draw < 2]) == []
+    assert "with length the AUC falls in 3 of 3 settings" in first
+    assert "over random maps and lengths the AUC rises with S" in correlation
+    assert len(told.findings[0].rows) == told.table()["draws"].sum() == 30
+    assert told.table()["AUC"].tolist()[:2] == pytest.approx([0.72, 0.52])
+    worse = _study(0.3, 0.3, 0.0).headline
+    assert "worse in 6" in worse.replace("worse than a coin", "worse")
+    assert "with length the AUC no difference is claimed in 3 settings" in worse
+    assert "AUC falls with S" in _study(0.7, 0.5, -0.15).findings[1].sentence
+    (few,) = _study(0.7, 0.5, 0.1, draws=2).findings
+    assert "no difference is claimed in 6 settings" in few.sentence
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "side"),
+    [(0.0, 0.3, "below a coin in 2 of 2"), (0.6, 1.0, "above"), (0.4, 0.6, "no difference")],
+)
+def test_pairs_of_check_are_compared_with_a_coin_by_their_interval_over_pairs(low, high, side):
+    values = {("rf", 40, 0): (0.1, None), ("raf", 40, 0): (0.2, None)}
+    check = _records(values, pairs="check", length="page", auc_low=low, auc_high=high)
+    (finding,) = STUDY.summary(check).findings
+    assert "page pairs of check: AUC 0.10 (RF) to 0.20 (RAF (softmax))" in finding.sentence
+    assert side in finding.sentence
+
+
+def test_records_that_differ_in_more_than_their_draw_are_not_averaged():
+    records = _records({("rf", 8, 0): (0.5, None), ("rf", 8, 1): (0.5, None)})
+    records["spec"] = ['{"radius": 1}', '{"radius": 2}']
+    with pytest.raises(InputError, match="several values of radius"):
+        STUDY.summary(records)

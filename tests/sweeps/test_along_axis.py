@@ -82,7 +82,7 @@ def test_a_study_of_ones_own_is_one_file(tmp_path, monkeypatch, capsys):
     assert "norms: 15 cells done, 0 failed" in capsys.readouterr().out
     assert main(["sweep", "plot", "norms", "--x", "n", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    (series,), points = document["series"], document["points"]
+    points = document["points"]
     frame = ws.read_records("norms")
     by_n = frame.groupby("n")["value"].mean()
     assert [point["value"] for point in points] == pytest.approx(list(by_n))

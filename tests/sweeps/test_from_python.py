@@ -6,7 +6,6 @@ import torch
 
 import wordsens as ws
 from tests.made_records import CELLS, measured
-from wordsens.studies.generalization.figures import error_figure
 from wordsens.sweeps.measurement import SensitivityCell
 
 GRID = {
@@ -63,7 +62,6 @@ def test_a_summary_shows_itself(frame):
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (error_figure, "`records` are of sensitivity; this takes those of generalization"),
         (
             lambda frame: ws.plotting.of_experiment(frame[["map", "n", "value"]]),
             "has no column cell, experiment, spec",

@@ -9,7 +9,7 @@ from tests.made_records import attempted, measured
 from tests.maps.tiny_models import save_tiny
 from wordsens.seeds import derive_seed
 from wordsens.sweeps.measurement import measure_sensitivity
-from wordsens.sweeps.sweep import study_named, parse_sweep
+from wordsens.sweeps.sweep import parse_sweep, study_named
 
 
 @pytest.fixture

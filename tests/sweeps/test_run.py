@@ -107,6 +107,13 @@ def test_another_version_of_the_code_measures_again(tmp_path, monkeypatch):
         assert [record["code"] for record in store.rows()] == ["newer"]
 
 
+def _with_tuples(value):
+    """As a store gives it back: lists as tuples."""
+    if isinstance(value, dict):
+        return {name: _with_tuples(part) for name, part in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list | tuple) else value
+
+
 @pytest.mark.slow_cases("audit")
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_experiment_goes_to_the_store_to_a_frame_and_back(name, tmp_path):
@@ -115,9 +122,7 @@ def test_every_experiment_goes_to_the_store_to_a_frame_and_back(name, tmp_path):
         (record,) = run([cell], store)
         assert record["error"] is None
         (stored,) = store.rows()
-        assert {name: stored[name] for name in record} == json.loads(
-            json.dumps(record), object_hook=None
-        ) or stored == record
+        assert {name: stored[name] for name in record} == _with_tuples(record)
     frame = ws.read_records(tmp_path)
     assert frame["value"].tolist() == [record["value"]]
     if study_named(name).tables is not None:

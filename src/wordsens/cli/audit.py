@@ -239,7 +239,7 @@ def audit(options: AuditOptions) -> None:
         else:
             print_view(view(audit), stdout())
             stdout().print(f"report   {report}", soft_wrap=True)
-    fail_for(failed, len(cells), called="texts")
+    fail_for([record["error"] for record in failed], len(cells), called="texts")
     require_met(failures)
 
 

@@ -223,7 +223,7 @@ def view(audit: Audit) -> View:
         f"Records: {audit.table} (audit {audit.name})",
     ]
     first = f"{audit.map_name}: {summary.words} words of {summary.texts} texts"
-    missing = [*audit.texts.left_out, *((each.source, each.error) for each in audit.failed)]
+    missing = [*audit.texts.left_out, *((each["source"], each["error"]) for each in audit.failed)]
     for source, reason in missing[:1]:
         count = plural(len(missing), "text")
         first += f"; {count} not measured (the first, {source}: {reason})"

@@ -132,12 +132,12 @@ def lines(
         if (least := min(row[name] for row in rows)) <= 0:
             raise InputError(f"`log` (={log!r}) needs numbers above 0, but {name} has {least}")
     styles = _styles(rows, colour, named)
+    heads = dict.fromkeys(label_of(row, panel, named) for row in rows)
+    drawn = {head: Panel(head, {}, guides or {}, limits=limits) for head in heads}
     if not isinstance(rows[0][x], str):
         rows.sort(key=lambda row: row[x])
-    drawn: dict[str, Panel] = {}
     for row in rows:
-        name, head = label_of(row, colour, named), label_of(row, panel, named)
-        one = drawn.setdefault(head, Panel(head, {}, guides or {}, limits=limits))
+        name, one = label_of(row, colour, named), drawn[label_of(row, panel, named)]
         ends = (None, None) if band == (low, high) else (row[low], row[high])
         one.curves.setdefault(name, []).append((row[x], Estimate(row[y], *ends)))
         if band is not None and None not in (row[band[0]], row[band[1]]):

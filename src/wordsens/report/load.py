@@ -12,7 +12,6 @@ from wordsens.sweeps.store import FILE, Row, Store, as_frame
 from wordsens.sweeps.study import Summary
 from wordsens.sweeps.sweep import study_named
 
-
 if TYPE_CHECKING:
     from pandas import DataFrame
 

@@ -41,8 +41,8 @@ def text_sections(runs: Sequence[Run]) -> list[View]:
     texts = [list(group) for _, group in groupby(known, key=lambda pair: _text_of(*pair))]
     if not texts:
         return []
-    kind = texts[0][0][1].columns.get("text")
-    first = [group for group in texts if group[0][1].columns.get("text") == kind]
+    kind = texts[0][0][1].get("text")
+    first = [group for group in texts if group[0][1].get("text") == kind]
     top = max(first, key=lambda group: max(record["value"] for _, record in group))
     listed = [top, *(group for group in texts if group is not top)][:TEXTS]
     parts: list[Any] = []

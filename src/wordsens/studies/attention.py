@@ -2,34 +2,36 @@
 (paper, figure 1)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
-from jaxtyping import Float
 from pydantic import Field, model_validator
-from torch import Tensor
 
-from wordsens.display.numbers import number
-from wordsens.display.view import Table
+from wordsens.display.numbers import number, percent
+from wordsens.display.view import Finding
 from wordsens.errors import InputError
 from wordsens.maps.attention_pair import AttentionPair, comparable_pair
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.prompt_pair import PromptPair, prompt_pair
 from wordsens.models.model_files import model_digest
-from wordsens.sweeps.experiment import Experiment, Grids, Summary, finding
 from wordsens.sweeps.spec import Cell, ModelName
-from wordsens.sweeps.store import Record, json_text
+from wordsens.sweeps.store import json_text
+from wordsens.sweeps.study import Preset, Study, Tables
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# The pair of the paper's figure 1.
 PAIR = ("I love her much", "I love her smile")
-"""The pair of the paper's figure 1."""
-
 PROMPTS = (
     "Review: I was moved by this film from its first minute. Positive or negative? The review is",
     "Review: I was bored by this film from its first minute. Positive or negative? The review is",
 )
 ANSWERS = ("positive", "negative")
+SIDES = ("first", "second")
 
 
 class AttentionCell(Cell, frozen=True):
@@ -68,49 +70,30 @@ class AttentionCell(Cell, frozen=True):
         return {"model": self.model}
 
 
-def measure_attention(cell: AttentionCell) -> dict[str, Any]:
+def measure(cell: AttentionCell) -> dict[str, Any]:
     """The columns of a pair; the weights (n, n) row after row: entry (j, i) is how much row j takes
-    from i."""
-    pair, answers = pairs_of(cell)
-    first, second = pair.weights
-    return {
-        "value": float(moved_attention(pair).mean()),
-        "model": pair.model,
-        "layer": pair.layer,
-        "tokens_first": json_text(pair.tokens[0]),
-        "tokens_second": json_text(pair.tokens[1]),
-        "weights_first": tuple(first.flatten().tolist()),
-        "weights_second": tuple(second.flatten().tolist()),
-        "changed": pair.changed,
-        "probabilities": None
-        if answers is None
-        else tuple(answers.probabilities.flatten().tolist()),
-    }
-
-
-def pairs_of(cell: AttentionCell) -> tuple[AttentionPair, PromptPair | None]:
-    """The attention of the pair, and the answers to the prompts where they are asked for.
+    from i.
 
     Raises:
         InputError: what cannot be compared, or answered.
     """
-    pair = comparable_pair(
-        _model(cell.model, cell.device), cell.first, cell.second, layer=cell.layer, head=cell.head
-    )
-    if cell.prompts is None or cell.answers is None:
-        return pair, None
-    speaker = _model(cell.model, cell.device, speaks=True)
-    return pair, prompt_pair(speaker, *cell.prompts, answers=cell.answers)
-
-
-def moved_attention(pair: AttentionPair) -> Float[Tensor, " n"]:
-    """For each row j, half the sum over i of |second - first|: the share of its attention that
-    moves, 0 to 1 (ours)."""
-    if pair.difference is None:
-        raise InputError(
-            "the texts have different numbers of tokens; compare them with comparable_pair"
-        )
-    return pair.difference.abs().sum(dim=1) / 2
+    phi, probabilities = _model(cell.model, cell.device), None
+    pair = comparable_pair(phi, cell.first, cell.second, layer=cell.layer, head=cell.head)
+    if cell.prompts is not None:
+        speaker = _model(cell.model, cell.device, speaks=True)
+        answered = prompt_pair(speaker, *cell.prompts, answers=cell.answers or ())
+        probabilities = tuple(answered.probabilities.flatten().tolist())
+    return {
+        "value": fmean(pair.columns()["attention that moves"]),
+        "model": pair.model,
+        "layer": pair.layer,
+        "tokens_first": json_text(pair.tokens[0]),
+        "tokens_second": json_text(pair.tokens[1]),
+        "weights_first": tuple(pair.weights[0].flatten().tolist()),
+        "weights_second": tuple(pair.weights[1].flatten().tolist()),
+        "changed": pair.changed,
+        "probabilities": probabilities,
+    }
 
 
 @lru_cache(maxsize=2)
@@ -133,17 +116,10 @@ def attention_grid(
 
     Raises:
         InputError: no such model, layer or head; texts that cannot be compared; prompts for a model
-            that reads both
-        ways.
+            that reads both ways.
     """
-    first, second = pair or PAIR
-    keys: dict[str, Any] = {
-        "model": model,
-        "first": first,
-        "second": second,
-        "layer": layer,
-        "head": head,
-    }
+    keys: dict[str, Any] = {"model": model, "layer": layer, "head": head}
+    keys |= zip(SIDES, pair or PAIR, strict=True)
     if _model(model, device).causal:
         keys |= {"prompts": list(prompts or PROMPTS), "answers": list(answers or ANSWERS)}
     elif prompts or answers:
@@ -151,126 +127,88 @@ def attention_grid(
             f"`prompt` and `answer` need a causal language model, and {model} reads both ways; "
             "drop them"
         )
-    pairs_of(AttentionCell.parse({**keys, "device": device}))
+    measure(AttentionCell.parse({**keys, "device": device}))
     return {key: [value] if isinstance(value, list) else value for key, value in keys.items()}
 
 
-def preset(scale: str, source: Any, seed: int, labels: str | None) -> Grids:
+def preset(scale: str, source: Any, seed: int, labels: str | None) -> Preset:
     """The pair of the paper under MiniLM, whatever the scale."""
     return [attention_grid("minilm", "cpu", None, None, None, 1, None)], []
 
 
-def measured_pair(record: Record) -> tuple[AttentionPair, PromptPair | None]:
-    """The attention that a finished record holds, and the answers to its prompts, where it has
+def measured_pair(record: Mapping[str, Any]) -> tuple[AttentionPair, PromptPair | None]:
+    """The attention that a row of the records holds, and the answers to its prompts, where it has
     some."""
-    first, second = (
-        tuple(json.loads(text)) for text in (record.tokens_first, record.tokens_second)
+    tokens: Any = tuple(tuple(json.loads(record[f"tokens_{side}"])) for side in SIDES)
+    flat = [torch.tensor(record[f"weights_{side}"], dtype=torch.float64) for side in SIDES]
+    weights: Any = tuple(numbers.view(len(tokens[0]), -1) for numbers in flat)
+    head = record["head"] if isinstance(record["head"], int) else None
+    layer, model, changed = (record[name] for name in ("layer", "model", "changed"))
+    pair, answers = AttentionPair(layer, head, model, tokens, weights, changed), None
+    if isinstance(record["probabilities"], tuple):
+        probabilities = torch.tensor(record["probabilities"], dtype=torch.float64).view(2, -1)
+        answers = PromptPair(model, record["prompts"], record["answers"], probabilities)
+    return pair, answers
+
+
+def tables(records: "DataFrame") -> Tables:
+    """Of each pair: every row's attention to the changed words, before and after, and the share of
+    its attention that moves."""
+    import pandas as pd
+
+    frames = {}
+    for record in records.to_dict("records"):
+        pair, _ = measured_pair(record)
+        columns: dict[str, Any] = {
+            f"from {tokens[place]}": weights[:, place].tolist()
+            for place in pair.changed
+            for tokens, weights in zip(pair.tokens, pair.weights, strict=True)
+        }
+        names = [a if a == b else f"{a}/{b}" for a, b in zip(*pair.tokens, strict=True)]
+        columns = {"row": names, **columns, "moved": pair.columns()["attention that moves"]}
+        frames[f"{record['first']}  |  {record['second']}: {pair.headline}"] = pd.DataFrame(columns)
+    return frames
+
+
+def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+    """The pair whose attention moves most, and how answers to prompts change."""
+    title, table = max(tables.items(), key=lambda item: item[1]["moved"].mean())
+    top = table.loc[table["moved"].idxmax()]
+    most = f", the most of {len(tables)} pairs" if len(tables) > 1 else ""
+    sentence = (
+        f"When a word changes, {percent(fmean(table['moved']))} of the attention goes "
+        f"elsewhere{most}; it is {percent(top['moved'])} in the row of “{top['row']}” ({title})."
     )
-    weights = (
-        torch.tensor(record.weights_first, dtype=torch.float64).view(len(first), len(first)),
-        torch.tensor(record.weights_second, dtype=torch.float64).view(len(second), len(second)),
-    )
-    pair = AttentionPair(
-        record.layer, record.head, record.model, (first, second), weights, record.changed or ()
-    )
-    if record.probabilities is None:
-        return pair, None
-    probabilities = torch.tensor(record.probabilities, dtype=torch.float64).view(
-        2, len(record.answers)
-    )
-    return pair, PromptPair(record.model, record.prompts, record.answers, probabilities)
+    yield Finding(sentence, rows=tuple(records["cell"]))
+    for record in records.dropna(subset="probabilities").head(2).to_dict("records"):
+        before, after = torch.tensor(record["probabilities"]).view(2, -1).tolist()
+        answers = zip(record["answers"], before, after, strict=True)
+        clauses = [f"“{name}” from {number(a)} to {number(b)}" for name, a, b in answers]
+        sentence = "One word in the prompt moves the probability of the answer"
+        sentence += f" {' and of '.join(clauses)} ({record['model']})."
+        yield Finding(sentence, rows=(record["cell"],))
 
 
-def summarize(records: Sequence[Record]) -> Summary:
-    """Each row's attention to the changed words, before and after, and the share of its attention
-    that moves."""
-    tables, findings = [], []
-    for record in records:
-        pair, prompts = measured_pair(record)
-        moved, (first, second) = moved_attention(pair).tolist(), pair.tokens
-        names = [a if a == b else f"{a}/{b}" for a, b in zip(first, second, strict=True)]
-        headings = [f"from {tokens[column]}" for column in pair.changed for tokens in pair.tokens]
-        rows = tuple(
-            (
-                pair.model,
-                name,
-                *(float(side[row, column]) for column in pair.changed for side in pair.weights),
-                moved[row],
-            )
-            for row, name in enumerate(names)
-        )
-        tables.append(
-            Table.of_rows(
-                f"{record.first}  |  {record.second}", ("map", "row", *headings, "moved"), rows
-            )
-        )
-        share, most = sum(moved) / len(moved), max(range(len(moved)), key=lambda row: moved[row])
-        heads = "the mean over the heads" if pair.head is None else f"head {pair.head}"
-        where = f"in layer {pair.layer} of {pair.model}, {heads}"
-        changed = " and ".join(
-            f"“{first[column]}” becomes “{second[column]}”" for column in pair.changed
-        )
-        sentence = f"The two texts are the same to the model, and so is their attention, {where}."
-        if changed:
-            sentence = (
-                f"When {changed}, {share:.1%} of the attention goes elsewhere, {where}; most in "
-                "the row of "
-                f"“{names[most]}”, {moved[most]:.1%}."
-            )
-        findings.append(
-            finding(
-                f"{share:.1%}" if changed else "the same", sentence, _KNOWN, share, [record], ()
-            )
-        )
-        if prompts is not None:
-            before, after = prompts.probabilities.tolist()
-            change = after[0] - before[0]
-            parts = [
-                f"“{answer}” from {number(a)} to {number(b)}"
-                for answer, a, b in zip(prompts.answers, before, after, strict=True)
-            ]
-            sentence = (
-                "One word in the prompt moves the probability of the answer "
-                f"{' and of '.join(parts)} ({pair.model})."
-            )
-            findings.append(
-                finding(
-                    f"{number(before[0])} to {number(after[0])}",
-                    sentence,
-                    _KNOWN,
-                    change,
-                    [record],
-                    (),
-                )
-            )
-    note = (
-        "Moved: half the sum of a row's absolute differences, the share of its attention that "
-        "goes elsewhere."
-    )
-    return Summary(tuple(tables), note, tuple(findings))
-
-
-_KNOWN = "Computed from the model's own numbers: nothing is searched for."
-
-
-def _attention(records: Sequence[Record]) -> dict[str, Any]:
+def figures(records: "DataFrame") -> dict[str, Any]:
     """Figure 1; of a causal language model also the answers to two prompts."""
-    from wordsens.plotting import attention, prompts
+    from wordsens.plotting import draw
 
     drawn = {}
-    for place, (pair, answers) in enumerate(map(measured_pair, records)):
+    for place, record in enumerate(records.to_dict("records")):
         ending = f"-{place}" if place else ""
-        drawn[f"attention{ending}"] = attention(pair)
-        if answers is not None:
-            drawn[f"prompts{ending}"] = prompts(answers)
+        results = zip(("attention", "prompts"), measured_pair(record), strict=True)
+        drawn |= {f"{name}{ending}": draw(pair.view().chart) for name, pair in results if pair}
     return drawn
 
 
-ATTENTION = Experiment(
+STUDY = Study(
     name="attention",
     Cell=AttentionCell,
-    measure=measure_attention,
+    measure=measure,
     preset=preset,
-    summarize=summarize,
-    figures=_attention,
+    tables=tables,
+    findings=findings,
+    figures=figures,
+    note="Moved: half the sum of a row's absolute differences, the share of its attention that "
+    "goes elsewhere. Nothing is searched for.",
 )

@@ -148,7 +148,7 @@ def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
     if least < most:
         along = changes(records[known == most], records[known == least], _SETTING, relative=True)
         phrases = map(_along, along.to_dict("records"))
-        sentence = f"From mean cosine {least:g} to {most:g} of equally correlated words, S of "
+        sentence = f"When the mean cosine of the words rises from {least:g} to {most:g}, S of "
         rows = tuple(records["cell"][known.isin((least, most))])
         yield Finding(f"{sentence}{'; '.join(phrases)}.", "Factors of paired draws.", rows)
     beside = tables[TABLE].dropna(subset=BEYOND)
@@ -156,7 +156,10 @@ def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
         apart = beside[beside[BEYOND].map(side) != 0].to_dict("records")
         named = [f"{map_title(row['map'])}, {row['texts']}: {row[BEYOND]}" for row in apart]
         listed = "; ".join([tally(beside[BEYOND], "larger", "smaller"), *named])
-        sentence = f"S beside that of equally correlated words of the same mean cosine: {listed}."
+        sentence = (
+            "Repeated words and real texts, compared with equally correlated words of the same "
+            f"mean cosine: S is {listed}."
+        )
         yield Finding(sentence, "The latter is interpolated.", tuple(records["cell"]))
 
 

@@ -17,13 +17,12 @@ from wordsens.text.whole_words import word_spans
 
 FLIPS = ("antonym", "negation")
 
+# Passages of one text that are tried in a round: about a third of passages of 8 rows hold words of
+# both tables.
 _PLACES = 12
-"""Passages of one text that are tried in a round: about a third of passages of 8 rows hold words of
-both tables."""
-
+# Exchanges of one passage and table that are tried: about a fifth of the tables' words have several
+# tokens.
 _TRIES = 4
-"""Exchanges of one passage and table that are tried: about a fifth of the tables' words have
-several tokens."""
 
 
 def swapped_passages(
@@ -50,37 +49,34 @@ def swapped_passages(
     Raises:
         InputError: no text has a passage of n rows in which both exchanges can be made.
     """
-    return _chosen(documents(source), encoder, n, count, seed)
+    texts = documents(source)
+    pairs = chosen_passages(texts, encoder, n, count, seed)
+    if not pairs:
+        raise InputError(
+            f"none of the {len(texts)} texts has a passage of `n` (={n}) rows that holds a word "
+            "with an antonym or negation and one with a synonym, of as many tokens, in the lists "
+            "of the package; give English texts of that length, or a smaller n"
+        )
+    return pairs
 
 
 @lru_cache(maxsize=64)
-def _chosen(
+def chosen_passages(
     texts: tuple[Document, ...], encoder: str, n: int, count: int, seed: int
 ) -> tuple[Pair, ...]:
-    """`swapped_passages` of these texts: the cells of a draw ask for the same ones."""
+    """`swapped_passages` of these texts, none where no text has one; the cells of a draw ask for
+    the same ones."""
     reader, chance = load_encoder(encoder), random.Random(derive_seed(seed, "swaps", n))
     order = chance.sample(range(len(texts)), len(texts))
-    flipped: list[Pair] = []
-    same: list[Pair] = []
+    found: dict[str, tuple[Pair, Pair]] = {}
     before = -1
-    while before < len(same) < count:
-        before = len(same)
-        for at in order:
-            pair = _swapped(texts[at].text, reader, n, chance)
-            if pair is not None and pair[0].first not in {one.first for one in flipped}:
-                flipped.append(pair[0])
-                same.append(pair[1])
-            if len(same) == count:
-                break
-    if not same:
-        raise InputError(
-            f"none of the {len(texts)} texts has a passage of `n` (={n}) rows that holds a word "
-            "with an antonym or "
-            "negation and one with a synonym, of as many tokens, in the lists of the package; give "
-            "English texts of "
-            "that length, or a smaller n"
-        )
-    return (*flipped, *same)
+    while before < len(found) < count:
+        before = len(found)
+        for place in order:
+            pair = _swapped(texts[place].text, reader, n, chance) if len(found) < count else None
+            if pair is not None:
+                found.setdefault(pair[0].first, pair)
+    return tuple(pair for side in zip(*found.values(), strict=True) for pair in side)
 
 
 def _swapped(
@@ -88,13 +84,11 @@ def _swapped(
 ) -> tuple[Pair, Pair] | None:
     for passage in _passages(text, reader, n, chance):
         kinds = chance.sample(FLIPS, len(FLIPS))
-        flips = (
-            (kind, _exchanged(passage, single_words(kind), reader, n, chance)) for kind in kinds
-        )
-        kind, flipped = next(((kind, one) for kind, one in flips if one is not None), ("", None))
-        same = _exchanged(passage, single_words(SYNONYM), reader, n, chance)
-        if flipped is not None and same is not None:
-            return Pair(kind, passage, flipped, False), Pair(SYNONYM, passage, same, True)
+        flips = ((kind, _exchanged(passage, kind, reader, n, chance)) for kind in kinds)
+        flipped = next((Pair(kind, passage, other, False) for kind, other in flips if other), None)
+        same = _exchanged(passage, SYNONYM, reader, n, chance)
+        if flipped and same:
+            return flipped, Pair(SYNONYM, passage, same, True)
     return None
 
 
@@ -116,12 +110,12 @@ def _passages(text: str, reader: TextModel, n: int, chance: random.Random) -> It
 
 
 def _exchanged(
-    passage: str, table: Table, reader: TextModel, n: int, chance: random.Random
+    passage: str, kind: str, reader: TextModel, n: int, chance: random.Random
 ) -> str | None:
-    """The passage with one word of the table exchanged, of n rows like itself; None where no try
+    """The passage with one word of a table exchanged, of n rows like itself; None where no try
     gives one."""
     for _ in range(_TRIES):
-        swapped = exchange(passage, table, chance)
+        swapped = exchange(passage, single_words(kind), chance)
         if swapped is None:
             return None
         if swapped != passage and reader.tokenize(swapped).words == n:
@@ -137,14 +131,8 @@ def single_words(kind: str) -> Table:
     (('without',), False)
     """
     table = {"antonym": antonyms, "negation": negations, SYNONYM: synonyms}[kind]()
-    plain = {
-        word: tuple(other for other in others if _single(other)) for word, others in table.items()
-    }
-    return {word: others for word, others in plain.items() if _single(word) and others}
-
-
-def _single(word: str) -> bool:
-    return word.isalpha()
+    single = {word: tuple(filter(str.isalpha, others)) for word, others in table.items()}
+    return {word: others for word, others in single.items() if word.isalpha() and others}
 
 
 @cache
@@ -155,10 +143,8 @@ def shipped_pairs(length: str) -> tuple[Pair, ...]:
 
 def some_pairs(length: str, count: int, seed: int) -> tuple[Pair, ...]:
     """At most `count` shipped pairs of each kind, at random by the seed."""
-    chance = random.Random(derive_seed(seed, "pairs", length))
-    texts = shipped_pairs(length)
-    taken: list[Pair] = []
-    for kind in dict.fromkeys(pair.kind for pair in texts):
-        of_kind = [pair for pair in texts if pair.kind == kind]
-        taken += chance.sample(of_kind, min(count, len(of_kind)))
-    return tuple(taken)
+    chance, kinds = random.Random(derive_seed(seed, "pairs", length)), dict[str, list[Pair]]()
+    for pair in shipped_pairs(length):
+        kinds.setdefault(pair.kind, []).append(pair)
+    samples = (chance.sample(pairs, min(count, len(pairs))) for pairs in kinds.values())
+    return tuple(pair for sample in samples for pair in sample)

@@ -104,8 +104,8 @@ _OF_A_SERIES = (
     "n",
     "exponent",
     "S",
-    "upper/S",
     "multiplications",
+    "upper/S",
     "average",
     "words searched",
     "at most",
@@ -322,6 +322,7 @@ def tables(records: Any) -> Tables:
     departed = departed[departed["text"] != GIVEN]
     series = points.groupby(keys, dropna=False, sort=False).tail(1)
     series = series.drop(columns="n").rename(columns={"lengths": "n"})
+    series["S"] = _values(series["S"])  # with its interval in the table of every length
     return {
         SERIES: series[[*keys, *_OF_A_SERIES]],
         POINTS: points[[*keys, "n", *_OF_A_LENGTH]],
@@ -396,27 +397,31 @@ def _contrast(pairs: Any) -> str:
 
 
 def _trends(series: Any) -> str:
-    phrases = []
-    for name, rows in series.groupby("map", sort=False):
-        counts = rows["exponent"].map(behaviour).value_counts()
-        does = " and ".join(f"{trend} in {count}" for trend, count in counts.items())
-        phrase = f"{map_title(str(name))} {does} of {plural(len(rows), 'setting')}"
-        phrase += f" (exponent {_span(_values(rows['exponent']).round(2))}"
+    """What S does with length, and for which maps: in how many of their settings, with which
+    exponents."""
+    trends: dict[str, list[str]] = {}
+    for (name, trend), rows in series.groupby(
+        ["map", series["exponent"].map(behaviour)], sort=False
+    ):
+        settings = (series["map"] == name).sum()
+        phrase = f"{map_title(str(name))} ({len(rows)} of {settings} settings"
+        phrase += f", exponent {_span(_values(rows['exponent']).round(2))}"
         if rows["theory"].notna().any():
             phrase += f"; theory {_span(rows['theory'].dropna().round(2))}"
         if lengths := int(rows["lengths not compared"].sum()):
             phrase += f", not compared at such sizes at {plural(lengths, 'length')}"
-        phrases.append(f"{phrase})")
+        trends.setdefault(str(trend), []).append(f"{phrase})")
     texts = " and ".join(text_title(kind) for kind in series["text"].unique())
-    return f"With the length of {texts}, S of {'; '.join(phrases)}."
+    phrases = "; ".join(f"{trend} for {', '.join(maps)}" for trend, maps in trends.items())
+    return f"As {texts} become longer, S {phrases}."
 
 
 def _costs(pairs: Any) -> str:
     attention, dense = pairs["multiplications"], pairs["multiplications of rf"]
     return (
         f"Attention takes {_span(attention / dense)} times as many multiplications as a fully "
-        f"connected layer: {_span(attention)} against {_span(dense)} per text of "
-        f"{_span(pairs['n'])} words, d = {_span(pairs['d'])}."
+        f"connected layer with as many features: {_span(attention)} against {_span(dense)} per "
+        f"text of {_span(pairs['n'])} words, d = {_span(pairs['d'])}."
     )
 
 

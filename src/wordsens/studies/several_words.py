@@ -2,11 +2,11 @@
 own."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from pydantic import Field, model_validator
@@ -15,7 +15,7 @@ from torch import Tensor
 from wordsens.certificates.base import Certificate
 from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, by_law
 from wordsens.display.numbers import Estimate, number
-from wordsens.display.view import Finding, Table
+from wordsens.display.view import Finding
 from wordsens.errors import InputError
 from wordsens.intervals import power_law
 from wordsens.maps.dense import DeepRandomFeatures
@@ -23,25 +23,16 @@ from wordsens.maps.registry import map_title
 from wordsens.models.embedding import load_encoder
 from wordsens.seeds import generator
 from wordsens.sensitivity.several_words import group_sensitivity, word_sets
-from wordsens.sweeps.experiment import (
-    INTERVALS,
-    Experiment,
-    Grids,
-    Summary,
-    over_draws,
-    rows_by,
-    text_title,
-)
 from wordsens.sweeps.map_cell import MapCell
-from wordsens.sweeps.store import Record, as_frame
+from wordsens.sweeps.study import INTERVALS, Preset, Study, Tables, means, over_draws, text_title
 from wordsens.sweeps.texts import Embedded, load_text, texts_at_least
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+# Features that move by half their norm: a constant fraction, which the theory of random features
+# speaks of.
 NOTICED = 0.5
-"""Features that move by half their norm: a constant fraction, which the theory of random features
-speaks of."""
 
 
 class SeveralWordsCell(MapCell, frozen=True):
@@ -64,8 +55,9 @@ class SeveralWordsCell(MapCell, frozen=True):
         return self
 
 
-def measure_several_words(cell: SeveralWordsCell) -> dict[str, Any]:
-    """Measure one cell. `value` is attained: a lower bound of the sup over all sets of k words.
+def measure(cell: SeveralWordsCell) -> dict[str, Any]:
+    """Measure one cell. `value` is a lower bound of the sup over all sets of k words, with its
+    witness.
 
     Fully connected features are the same in law for every set, and one random set is searched; of
     other maps those of `word_sets`.
@@ -117,170 +109,124 @@ def bound_of_every_set(
 
 
 _LAZY: dict[str, Any] = {"map": "rf", "gaussian": "lazy", "search": "quick", "dtype": "float32"}
+# Quick finds .97 to 1.01 of normal's S for softmax, for ReLU as little as .58.
 _QUICK = {"map": "raf", "search": "quick"}
-# Quick attains .97 to 1.01 of normal's for softmax, for ReLU as little as .58.
+# n, d (or the encoder's own where that is smaller), draws, and each map's search.
 PRESETS: dict[str, tuple[int, int, int, list[dict[str, Any]]]] = {
     "quick": (16, 48, 3, [_LAZY, _QUICK, {"map": "relu-raf", "search": "quick"}]),
     "laptop": (50, 192, 10, [_LAZY, _QUICK, {"map": "relu-raf"}]),
     "full": (100, 192, 10, [_LAZY, {"map": "raf"}, {"map": "relu-raf"}]),
 }
-"""n, d (or the encoder's own where that is smaller), draws, and each map's search."""
 
 
-def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
+def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Preset:
     """S of RF, RAF and ReLU-RAF when k = 1, 2, 4, ..., n words move at once, on Gaussian and on
     real texts."""
     n, d, draws, maps = PRESETS[scale]
-    texts: list[tuple[dict[str, Any], int]] = [({"kind": "gaussian"}, d)]
+    texts: list[dict[str, Any]] = [{"text": {"kind": "gaussian"}, "d": d}]
     notices = []
     if texts_at_least(source, n, seed=seed, most=1):
-        texts.insert(
-            0, (source.model_dump(mode="json"), min(d, load_encoder(source.encoder).dimension))
-        )
+        width = min(d, load_encoder(source.encoder).dimension)
+        texts.insert(0, {"text": source.model_dump(mode="json"), "d": width})
     else:
         notices.append(f"no text has {n} words: Gaussian texts are measured alone")
     counts = [2**power for power in range(n.bit_length()) if 2**power < n] + [n]
     common = {"n": n, "count": counts, "draw": list(range(draws))}
-    return [
-        {**common, **part, "text": text, "d": width} for text, width in texts for part in maps
-    ], notices
+    return [{**common, **part, **text} for text in texts for part in maps], notices
 
 
-SERIES = ("map", "text", "n", "d")
+SERIES = ["map", "text", "n", "d"]
+_BY_COUNT = "S of several words at once"
 
 
-def never_falling(records: Sequence[Record]) -> "DataFrame":
-    """The records by series and number of words, each S raised to the most that so many or fewer
-    words attain in its draw: words of a set may stay where they are."""
-    frame = as_frame(records)
-    frame["series"] = frame.groupby(list(SERIES), dropna=False, sort=False).ngroup()
-    frame = frame.sort_values(["series", "count"], kind="stable")
-    frame["value"] = frame.groupby(["series", "draw"], dropna=False)["value"].cummax()
-    return frame
+def tables(records: "DataFrame") -> Tables:
+    """How many words each map notices; S, and the bound for every set, by their number. Words of a
+    set may stay where they are: S is raised to the most that this many or fewer reach in its
+    draw."""
+    import pandas as pd
+
+    series = records.groupby(SERIES, dropna=False, sort=False)
+    raised = pd.concat([part.sort_values("count", kind="stable") for _, part in series])
+    draws = raised.groupby([*SERIES, "draw"], dropna=False)
+    raised["value"] = draws["value"].cummax()
+    series = raised.groupby(SERIES, dropna=False, sort=False)
+    rows = [part[SERIES].iloc[0].to_dict() | _enough(part) for _, part in series]
+    return {
+        "How many changed words are enough": pd.DataFrame(rows, dtype=object),
+        _BY_COUNT: means(raised, [*SERIES, "count"], {"S": "value", "at most": "upper"}),
+    }
 
 
-def by_count(frame: "DataFrame") -> dict[str, list[Any]]:
-    """One row per series and number of words: S, and the bound for every set of so many."""
-
-    def row(part: "DataFrame") -> dict[str, Any]:
-        bounded = bool(part["upper"].notna().all())
-        return {
-            "S": over_draws(list(part["value"])),
-            "at most": over_draws(list(part["upper"])) if bounded else None,
-            "draws": len(part),
-        }
-
-    return rows_by(frame, [*SERIES, "count"], row)
-
-
-def by_series(frame: "DataFrame") -> dict[str, list[Any]]:
-    """One row per series: how many words must change at once until S reaches NOTICED; how it grows
-    with them; and how many certainly do not reach it."""
-
-    def row(part: "DataFrame") -> dict[str, Any]:
-        draws = [one[["count", "value"]].to_numpy().tolist() for _, one in part.groupby("draw")]
-        reached = [place for place in map(_crossing, draws) if place is not None]
-        fewest = int(min(part["count"]))
-        few = part.query("count <= n / 2")
-        fit = power_law(list(few["count"]), list(few["value"]), list(few["draw"]))
-        groups: Any = part.groupby("count")["upper"]
-        bounded = [count for count, upper in groups if upper.lt(NOTICED).all()]
-        return {
-            "words": _enough(reached, fewest) if len(reached) == len(draws) else None,
-            "not enough": max(map(int, bounded), default=None),
-            "S of the fewest": over_draws(list(part["value"][part["count"] == fewest])),
-            "exponent": fit[0] if fit and fewest not in reached else None,
-            "draws": len(draws),
-        }
-
-    return rows_by(frame, SERIES, row)
+def _enough(part: Any) -> dict[str, Any]:
+    """How many words must change at once until S reaches NOTICED, the most that certainly do not
+    reach it, and how S grows up to half of the words."""
+    curves = [draw[["count", "value"]].to_numpy() for _, draw in part.groupby("draw")]
+    reached = [crossing(*curve.T) for curve in curves if curve[-1, 1] >= NOTICED]
+    fewest = part["count"].min()
+    words = over_draws(reached) if len(reached) == len(curves) else None
+    if set(reached) == {fewest}:  # enough in every draw, and fewer were not tried: no interval
+        words = Estimate(float(fewest), n=len(reached))
+    few = part[part["count"] <= part["n"] / 2]
+    fit = power_law(few["count"].tolist(), few["value"].tolist(), few["draw"].tolist())
+    below = part.groupby("count")["upper"].max() < NOTICED
+    return {
+        "words": words,
+        "not enough": max(below.index[below], default=None),
+        "exponent": fit[0] if fit and fewest not in reached else None,
+        "S of the fewest": over_draws(part["value"][part["count"] == fewest]),
+        "draws": len(curves),
+    }
 
 
-_NOTE = (
-    f"Words: so many changed at once are enough for S = {NOTICED:g}, interpolated between the "
-    "numbers tried; fewer may be. Exponent: b of S ~ words^b up to half of the words. Not enough: "
-    "no choice of so many words reaches it, with probability 1 - 1e-9 over the weights. At most: "
-    f"an upper bound for every choice, likewise. S: attained; means over draws, {INTERVALS}."
-)
+@np.errstate(divide="ignore")
+def crossing(counts: Sequence[float], values: Sequence[float]) -> float:
+    """The number of words at which S, which never falls, reaches NOTICED, interpolated on
+    logarithmic axes; the fewest where it does at once.
 
-
-def summarize(records: Sequence[Record]) -> Summary:
-    """How many words each map notices, and S by their number."""
-    frame = never_falling(records)
-    series = by_series(frame)
-    tables = [
-        Table(title, columns | {"map": list(map(map_title, columns["map"]))})
-        for title, columns in (
-            ("How many changed words are enough", series),
-            ("S of several words at once", by_count(frame)),
-        )
-    ]
-    cells = tuple(record.cell for record in records)
-    found = tuple(Finding(sentence, rows=cells) for sentence in findings(series))
-    return Summary(tuple(tables), _NOTE, found, leading=3)
-
-
-def findings(series: Mapping[str, Sequence[Any]]) -> Iterator[str]:
-    """At most three sentences; each speaks of all rows of the table."""
-    if told := _by_map(series, "words", "more than were tried"):
-        yield f"This many changed words are enough to move the output by half its size: {told}."
-    if told := _by_map(series, "not enough"):
-        yield (
-            "This many are never enough, whichever they are and whatever they become, but for a "
-            f"chance of 1e-9 over the random weights: {told}."
-        )
-    if told := _by_map(series, "exponent"):
-        yield f"For up to half of the words, S grows like a power of their number: {told}."
-
-
-def _by_map(series: Mapping[str, Sequence[Any]], column: str, missing: str = "") -> str:
-    """The range of a column for each map, and of how many of its rows."""
-    told = []
-    for name in dict.fromkeys(series["map"]):
-        rows = zip(series["map"], series[column], strict=True)
-        cells = [cell for one, cell in rows if one == name]
-        known = [getattr(cell, "value", cell) for cell in cells if cell is not None]
-        some = f" (in {len(known)} of {len(cells)} settings)" if len(known) < len(cells) else ""
-        if known:
-            span = " to ".join(dict.fromkeys(map(number, (min(known), max(known)))))
-            rows = f" in {len(known)} settings" * (" to " in span)
-            told.append(f"{map_title(name)} {span}{some or rows}")
-        elif missing:
-            told.append(f"{map_title(name)} {missing}")
-    return "; ".join(told)
-
-
-def _enough(reached: Sequence[float], fewest: int) -> Estimate:
-    """The mean over draws; without an interval where the fewest words tried are enough in all."""
-    if set(reached) == {fewest}:
-        return Estimate(float(fewest), n=len(reached))
-    return over_draws(reached)
-
-
-def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
-    """The number of words at which S reaches NOTICED, interpolated on logarithmic axes; the fewest
-    where it does at once.
-
-    >>> _crossing([(1, 0.25), (4, 0.5), (16, 1.0)]), _crossing([(1, 2.0)]), _crossing([(1, 0.1)])
-    (4.0, 1.0, None)
+    >>> crossing([1, 4, 16], [0.25, 0.5, 1.0]), crossing([1, 2], [2.0, 3.0])
+    (4.0, 1.0)
     """
-    if points[0][1] >= NOTICED:
-        return float(points[0][0])
-    for (few, less), (many, more) in pairwise(points):
-        if 0 < less < NOTICED <= more:
-            along = math.log(NOTICED / less) / math.log(more / less)
-            return round(few * (many / few) ** along, 12)
-    return None
+    place = np.interp(math.log(NOTICED), np.log(values), np.log(counts))
+    return round(math.exp(place), 12)
 
 
-def figure(records: Sequence[Record]) -> dict[str, Any]:
+# By the column of the first table that each speaks of; and what is said of a map without a number.
+_SENTENCES = {
+    "words": ("This many changed words move the output by half its size", "more than were tried"),
+    "not enough": (
+        "This many are never enough, whichever they are and whatever they become, but for a chance "
+        "of 1e-9 over the random weights",
+        "",
+    ),
+    "exponent": ("For up to half of the words, S grows like a power of their number", ""),
+}
+
+
+def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+    """How many words are enough, how many never are, and how S grows; each of all rows."""
+    series = next(iter(tables.values()))
+    texts = " and ".join(map(text_title, series["text"].unique()))
+    for column, (sentence, missing) in _SENTENCES.items():
+        spans: Any = series.groupby("map", sort=False)[column].agg(_span)
+        spans = {map_title(name): span or missing for name, span in spans.items()}
+        if clauses := "; ".join(f"{name} {span}" for name, span in spans.items() if span):
+            yield Finding(f"{sentence}: {clauses} ({texts}).", rows=tuple(records["cell"]))
+
+
+def _span(cells: Any) -> str:
+    """The least and the largest of the numbers of a column, and in how many rows they are."""
+    known = [getattr(cell, "value", cell) for cell in cells.dropna()]
+    ends = dict.fromkeys(map(number, (min(known), max(known)))) if known else {}
+    some = f" in {len(known)} of {len(cells)} settings" if 0 < len(known) < len(cells) else ""
+    return " to ".join(ends) + some
+
+
+def figures(records: "DataFrame") -> dict[str, Any]:
     """S against the number of words that move at once, a panel for each kind of text."""
     from wordsens.plotting import lines
 
-    columns = by_count(never_falling(records))
-    columns["text"] = [text_title(kind).capitalize() for kind in columns["text"]]
-    columns["attained"] = [mean.value for mean in columns["S"]]
-    columns["bound"] = [mean and mean.value for mean in columns["at most"]]
+    columns = tables(records)[_BY_COUNT]
+    columns["text"] = columns["text"].map(text_title).str.capitalize()
     drawn = lines(
         columns,
         x="count",
@@ -290,19 +236,25 @@ def figure(records: Sequence[Record]) -> dict[str, Any]:
         labels={"count": "words that move at once", "S": "sensitivity S"},
         log="xy",
         guides={"half the output's size": [(None, NOTICED)]},
-        band=("attained", "bound"),
+        band=("S", "at most"),
         title="Sensitivity to several words at once",
         caption=f"Means over draws, {INTERVALS}. Shaded up to the upper bound for every choice of "
-        "so many words, where there is one.",
+        "this many words, where there is one.",
     )
     return {"several-words": drawn}
 
 
-SEVERAL_WORDS = Experiment(
+STUDY = Study(
     name="several-words",
     Cell=SeveralWordsCell,
-    measure=measure_several_words,
+    measure=measure,
     preset=preset,
-    summarize=summarize,
-    figures=figure,
+    tables=tables,
+    findings=findings,
+    figures=figures,
+    note=f"Words: this many changed at once are enough for S = {NOTICED:g}, interpolated between "
+    "the numbers tried; fewer may be. Exponent: b of S ~ words^b up to half of the words. Not "
+    "enough: no choice of this many words reaches it, with probability 1 - 1e-9 over the weights. "
+    f"At most: an upper bound for every choice, likewise. S: a lower bound with a witness. Means "
+    f"over draws, {INTERVALS}.",
 )

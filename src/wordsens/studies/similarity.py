@@ -4,11 +4,9 @@ the same?"""
 import hashlib
 import json
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from statistics import fmean
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -20,7 +18,7 @@ from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.similarities import PairSimilarities
-from wordsens.intervals import auc, auc_estimate, correlation_estimate, ends
+from wordsens.intervals import LEAST, auc, auc_estimate, correlation_estimate
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.registry import map_title
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -28,34 +26,32 @@ from wordsens.models.embedding import embed, load_encoder
 from wordsens.models.text_model import TextModel
 from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity.one_word import word_sensitivity
-from wordsens.studies.passages import shipped_pairs, some_pairs, swapped_passages
-from wordsens.sweeps.experiment import (
+from wordsens.studies.passages import chosen_passages, shipped_pairs, some_pairs, swapped_passages
+from wordsens.sweeps.map_cell import MapCell
+from wordsens.sweeps.study import (
     INTERVALS,
-    LEAST_DRAWS,
-    SHARE,
-    Column,
-    Experiment,
-    Grids,
-    Summary,
-    estimate,
-    finding,
-    grouped,
-    paired,
-    table,
+    Preset,
+    Study,
+    Tables,
+    changes,
+    means,
+    require_alike,
+    side,
+    tally,
     text_title,
 )
-from wordsens.sweeps.map_cell import MapCell
-from wordsens.sweeps.store import Record, as_records
-from wordsens.sweeps.texts import Embedded, ReviewsText
+from wordsens.sweeps.texts import Embedded, ReviewsText, documents
 from wordsens.text import Document
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.pairs import LENGTHS, SYNONYM, Pair
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 SWAPS, CHECK = "swaps", "check"
 
+# Texts that a random map takes at once: attention on 32 texts of 320 rows holds 26 MB of scores.
 _BATCH = 32
-"""Texts that a random map takes at once: attention on 32 texts of 320 rows holds 26 MB of
-scores."""
 
 
 class SimilarityCell(MapCell, frozen=True):
@@ -120,16 +116,8 @@ class SimilarityCell(MapCell, frozen=True):
         once."""
         if not self.reads_texts_itself:
             return None
-        return (
-            self.model,
-            self.pool,
-            self.dtype,
-            self.pairs,
-            self.n,
-            self.length,
-            self.count,
-            self.pairs_seed,
-        )
+        names = ("model", "pool", "dtype", "pairs", "n", "length", "count", "pairs_seed")
+        return tuple(getattr(self, name) for name in names)
 
     def described(self) -> dict[str, Any]:
         return {**super().described(), **({"text": "pairs"} if self.pairs == CHECK else {})}
@@ -144,7 +132,7 @@ class SimilarityCell(MapCell, frozen=True):
         return hashlib.sha256(rows.encode()).hexdigest()
 
 
-def measure_similarity(cell: SimilarityCell) -> dict[str, Any]:
+def measure(cell: SimilarityCell) -> dict[str, Any]:
     """Compare the pairs of one cell.
 
     `value` is the AUC: P(cos of an opposite < cos of a pair that means the same) + half of ties,
@@ -153,25 +141,27 @@ def measure_similarity(cell: SimilarityCell) -> dict[str, Any]:
     """
     pairs = pairs_of(cell)
     texts = list(dict.fromkeys(text for pair in pairs for text in (pair.first, pair.second)))
-    phi = cell.build()
-    if isinstance(phi, TransformerFeatures):
-        features = _pooled(phi, texts, cell)
-        first = phi.embed([texts[0]])[0]
-        group = phi.model.leading_tokens, len(first) - phi.model.own_tokens
-    else:
-        matrices, lengths = _rows(cell, texts)
-        features = _mapped(phi, matrices)
-        first, group = matrices[0], (0, lengths[0])
-    at = {text: place for place, text in enumerate(texts)}
-    cosines, moved = compared(
-        features, [(at[pair.first], at[pair.second]) for pair in pairs], phi.name
-    )
-    encoder = load_encoder(cell.encoder)
+    phi, encoder = cell.build(), load_encoder(cell.encoder)
     counted = [encoder.tokenize(text).words for text in texts]
+    if isinstance(phi, TransformerFeatures):
+        if phi.text_shape[1] != cell.d:
+            raise InputError(
+                f"`d` (={cell.d}) must be {phi.text_shape[1]}, the width of the model "
+                f"{cell.model!r}"
+            )
+        features = _layers(phi.model, tuple(texts), phi.pool)[phi.layer]
+        first = phi.embed([texts[0]])[0]
+        words = range(phi.model.leading_tokens, phi.model.leading_tokens + counted[0])
+    else:
+        matrices = _rows(cell, texts, counted)
+        features = _mapped(phi, matrices)
+        first, words = matrices[0], range(counted[0])
+    places = [(texts.index(pair.first), texts.index(pair.second)) for pair in pairs]
+    cosines, moved = compared(features, places, phi.name)
     return {
         **aucs(pairs, cosines, moved),
         "rows": sum(counted) / len(counted),
-        **_searched(cell, phi, first, group),
+        **_searched(cell, phi, first, words),
         "arrays": {"cosines": torch.from_numpy(cosines), "moved": torch.from_numpy(moved)},
     }
 
@@ -194,8 +184,7 @@ def compared(
         ZeroFeaturesError: features of length 0, whose cosine is not defined; `name` is the map's.
     """
     cosines, moved = [], []
-    for first, second in places:
-        a, b = features[first].double(), features[second].double()
+    for a, b in (features[list(pair)].double() for pair in places):
         length = feature_norm(a, name)
         cosines.append(float(a @ b) / (length * feature_norm(b, name)))
         moved.append(float(torch.linalg.vector_norm(b - a)) / length)
@@ -229,81 +218,41 @@ def aucs(
     }
 
 
-def _rows(cell: SimilarityCell, texts: Sequence[str]) -> tuple[list[TextMatrix], list[int]]:
-    """The texts as n rows of length sqrt(d), shorter ones filled with [PAD]; and how many rows are
-    their own."""
+def _rows(cell: SimilarityCell, texts: Sequence[str], counted: Sequence[int]) -> list[TextMatrix]:
+    """The texts, of `counted` rows, as n rows of length sqrt(d), shorter ones filled with [PAD]."""
     assert isinstance(cell.text, Embedded), "others are refused"
-    encoder = load_encoder(cell.encoder)
-    lengths = [encoder.tokenize(text).words for text in texts]
-    if max(lengths) > cell.n:
+    if max(counted) > cell.n:
         raise InputError(
-            f"`n` (={cell.n}) is less than the {max(lengths)} rows of the longest text; take "
-            f"n={max(lengths)} or more"
+            f"`n` (={cell.n}) is less than the {max(counted)} rows of the longest text; take "
+            f"n={max(counted)} or more"
         )
     named = [Document(text, None, f"text {place}") for place, text in enumerate(texts)]
-    padded = None if min(lengths) == cell.n else cell.n
+    padded = None if min(counted) == cell.n else cell.n
     rows = embed(named, encoder=cell.text.encoder, layer=cell.text.layer, pad_to=padded)
-    return [one.truncated(cell.n, cell.d) for one in rows], lengths
+    return [text.truncated(cell.n, cell.d) for text in rows]
 
 
 @torch.no_grad()
 def _mapped(phi: Any, texts: Sequence[TextMatrix]) -> Float[Tensor, "m k"]:
-    rows = torch.stack([text.rows for text in texts])
-    return torch.cat(
-        [phi(phi.accept(batch)).flatten(start_dim=1).cpu() for batch in rows.split(_BATCH)]
-    )
-
-
-def _pooled(
-    phi: TransformerFeatures, texts: Sequence[str], cell: SimilarityCell
-) -> Float[Tensor, "m d"]:
-    if phi.text_shape[1] != cell.d:
-        raise InputError(
-            f"`d` (={cell.d}) must be {phi.text_shape[1]}, the width of the model {cell.model!r}"
-        )
-    return _layers(_Held(phi, texts))[phi.layer]
-
-
-class _Held:
-    """A model's map and texts as the key of a cache: equal where the model, the texts and the way
-    of pooling are."""
-
-    def __init__(self, phi: TransformerFeatures, texts: Sequence[str]):
-        self.phi, self.key = phi, (tuple(texts), id(phi.model), phi.pool)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+    batches = torch.stack([text.rows for text in texts]).split(_BATCH)
+    return torch.cat([phi(phi.accept(batch)).flatten(start_dim=1).cpu() for batch in batches])
 
 
 @lru_cache(maxsize=2)
-def _layers(held: _Held) -> Float[Tensor, "layers m d"]:
+def _layers(model: TextModel, texts: tuple[str, ...], pool: str | None) -> Tensor:
     """The pooled states of every layer, from one pass; kept for the cells of the other layers."""
-    return held.phi.model.encode_layers(list(held.key[0]), pool=held.phi.pool)
+    return model.encode_layers(texts, pool=pool)
 
 
-def _searched(
-    cell: SimilarityCell, phi: Any, text: TextMatrix, group: tuple[int, int]
-) -> dict[str, Any]:
-    """S of the text over a few of its `own` words: from which row on, and how many."""
+def _searched(cell: SimilarityCell, phi: Any, text: TextMatrix, words: range) -> dict[str, Any]:
+    """S of the text over a few of its words."""
     if not cell.words:
         return dict.fromkeys(("sensitivity", "evaluations", "word", "token"))
-    start, count = group
-    stream = generator(cell.pairs_seed, "searched words", count)
-    words = sorted(
-        start + place for place in torch.randperm(count, generator=stream)[: cell.words].tolist()
-    )
-    result = word_sensitivity(
-        phi,
-        text,
-        words,
-        cell.radius,
-        cell.seed_of("search"),
-        search=cell.search_plan,
-        certificate=False,
-    )
+    stream = generator(cell.pairs_seed, "searched words", len(words))
+    chosen = torch.randperm(len(words), generator=stream)[: cell.words].tolist()
+    places = sorted(words[place] for place in chosen)
+    options: dict[str, Any] = {"search": cell.search_plan, "certificate": False}
+    result = word_sensitivity(phi, text, places, cell.radius, cell.seed_of("search"), **options)
     return {
         "sensitivity": result.value,
         "evaluations": result.evaluations,
@@ -320,18 +269,18 @@ _LAZY: dict[str, Any] = {
     "words": 2,
 }
 _QUICK: dict[str, Any] = {"search": "quick", "words": 2}
+# The random maps; deep ones of the usual depth. S of two words takes 0.2 s (raf) to 2.6 s (drf) at
+# n = 128.
 MAPS: dict[str, dict[str, Any]] = {"rf": _LAZY, "drf": _LAZY, "raf": _QUICK, "relu-raf": _QUICK}
-"""The random maps; deep ones of the usual depth. S of two words takes 0.2 s (raf) to 2.6 s (drf) at
-n = 128."""
-
+# Two words at n = 128 take 4 s at MiniLM's last layer; twice the starts and steps find up to a
+# third more there.
 POOLED: dict[str, Any] = {"pool": "mean", "search": "quick", "starts": 1, "steps": 6, "words": 2}
-"""Two words at n = 128 take 4 s at MiniLM's last layer; twice the starts and steps attain up to a
-third more there."""
-
+# Rows of a passage, and passages of a draw; lengths of the pairs of check, pairs of a kind, draws
+# of the weights there; every which layer of the encoder is measured, besides the last. Quick leaves
+# S of the layers and DRF out.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "n": (8, 32),
-        "draws": 5,
         "count": 8,
         "lengths": LENGTHS[:1],
         "of_a_kind": 4,
@@ -342,7 +291,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "laptop": {
         "n": (8, 16, 32, 64),
-        "draws": 5,
         "count": 24,
         "lengths": LENGTHS[:2],
         "of_a_kind": 12,
@@ -353,7 +301,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "full": {
         "n": (8, 16, 32, 64, 128),
-        "draws": 5,
         "count": 24,
         "lengths": LENGTHS,
         "of_a_kind": 12,
@@ -363,360 +310,204 @@ PRESETS: dict[str, dict[str, Any]] = {
         "pooled": POOLED,
     },
 }
-"""Rows of a passage, draws, passages of a draw; lengths of the pairs of check, so many of a kind,
-draws of the weights there; each so many-th layer of the encoder is measured, and the last. Quick
-leaves S of the layers and DRF out."""
-
+# Of the texts and weights of swaps.
+DRAWS = list(range(5))
+# Room for special tokens: BERT has two, others up to four.
 _AROUND = 4
-"""Room for special tokens: BERT has two, others up to four."""
+# Keys of a text whose rows a model makes itself.
+_OF_ROWS = {"encoder", "layer", "keep_special_tokens", "padded_below"}
 
 
-def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
+def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Preset:
     """AUC of RF, DRF, RAF, ReLU-RAF and of every pooled layer of the encoder, against the length; S
     beside it."""
     size, encoder = PRESETS[scale], load_encoder(source.encoder)
-    last = encoder.layers
-    layers = [layer for layer in range(last + 1) if layer % size["every"] == 0 or layer == last]
+    layers = sorted({*range(0, encoder.layers + 1, size["every"]), encoder.layers})
     pooled = {"map": "model", "model": source.encoder, "model_layer": layers, **size["pooled"]}
-    maps = [{"map": name, **group} for name, group in size["maps"].items()]
-    notices = []
-    sizes = [n for n in size["n"] if _holds_swaps(source, n, seed)]
-    if left := [str(n) for n in size["n"] if n not in sizes]:
-        notices.append(
-            f"no text has a passage of {', '.join(left)} words in which one can be swapped: left "
-            "out"
-        )
-    swaps = {"pairs": SWAPS, "n": sizes, "count": size["count"], "draw": list(range(size["draws"]))}
-    grids = _grids(swaps, source, encoder, maps, pooled) if sizes else []
+    texts, first_seed = documents(source), derive_seed(seed, "similarity", 0)
+    sizes = [n for n in size["n"] if chosen_passages(texts, source.encoder, n, 1, first_seed)]
+    parts: list[tuple[Embedded, dict[str, Any], list[int]]] = []
+    if sizes:
+        parts.append((source, {"pairs": SWAPS, "n": sizes, "count": size["count"]}, DRAWS))
+    left = ", ".join(str(n) for n in size["n"] if n not in sizes)
+    notice = f"no text has a passage of {left} words in which one can be swapped: left out"
+    notices = [notice] if left else []
+    plain = ReviewsText(encoder=source.encoder, layer=source.layer)
     for length in size["lengths"]:
+        pairs = shipped_pairs(length)
         rows = max(
-            encoder.tokenize(text).words
-            for one in shipped_pairs(length)
-            for text in (one.first, one.second)
+            encoder.tokenize(text).words for pair in pairs for text in (pair.first, pair.second)
         )
-        if encoder.padding is None or (
-            encoder.context is not None and rows + _AROUND > encoder.context
-        ):
+        if encoder.padding is None or rows + _AROUND > (encoder.context or math.inf):
             notices.append(
                 f"{encoder.name} cannot take pairs of {rows} rows, or has no [PAD]: {length}s are "
                 "left out"
             )
-            continue
-        check = {"pairs": CHECK, "length": length, "n": rows, "count": size["of_a_kind"]}
-        plain = ReviewsText(encoder=source.encoder, layer=source.layer)
-        random = [{**group, "draw": list(range(size["check_draws"]))} for group in maps]
-        grids += _grids(check, plain, encoder, random, pooled)
+        else:
+            check = {"pairs": CHECK, "length": length, "n": rows, "count": size["of_a_kind"]}
+            parts.append((plain, check, list(range(size["check_draws"]))))
+    grids: list[dict[str, Any]] = []
+    for text, keys, draws in parts:
+        keys |= {"d": encoder.dimension, "text": text.model_dump(mode="json"), "draw": draws}
+        grids += [{**keys, "map": name, **options} for name, options in size["maps"].items()]
+        # A model has no random weights, and the pairs of check are the same in every draw.
+        own_draws = draws if keys["pairs"] == SWAPS else [0]
+        own_text = text.model_dump(mode="json", exclude=_OF_ROWS)
+        grids.append({**keys, **pooled, "text": own_text, "draw": own_draws})
     return grids, notices
 
 
-def _grids(
-    pairs: dict[str, Any],
-    source: Embedded,
-    encoder: TextModel,
-    maps: list[dict[str, Any]],
-    pooled: dict[str, Any],
-) -> list[dict[str, Any]]:
-    of_rows = {"encoder", "layer", "keep_special_tokens", "padded_below"}
-    rows, plain = source.model_dump(mode="json"), source.model_dump(mode="json", exclude=of_rows)
-    d = encoder.dimension
-    return [{**pairs, **group, "text": rows, "d": d} for group in maps] + [
-        {**pairs, **pooled, "text": plain, "d": d}
-    ]
+_NUMBERS = {"moved by flip": "moved_flip", "by synonym": "moved_synonym", "S": "sensitivity"}
+# The AUC of a guess.
+CHANCE = 0.5
+_OF_SWAPS, _OF_CHECK = "Swaps of one word", "Pairs of check"
+_MAPS, _LAYERS = "random maps", "pooled layers"
 
 
-def _holds_swaps(source: Embedded, n: int, seed: int) -> bool:
-    """Whether one passage of n rows can be swapped, by the choice of the first draw."""
-    first = SimilarityCell.parse(
-        {"map": "raf", "n": n, "d": 1, "text": source.model_dump(mode="json"), "seed": seed}
-    )
-    try:
-        swapped_passages(source, source.encoder, n, 1, first.pairs_seed)
-    except InputError as error:
-        if "passage" not in str(error):
-            raise
-        return False
-    return True
+def ordered(records: "DataFrame") -> Any:
+    """The records map by map and by length, a model's without its folder; `features` says whether
+    maps are random or layers of a model."""
+    import pandas as pd
+
+    kinds = {False: _MAPS, True: _LAYERS}
+    features = records["spec"].str.contains('"model_layer"').map(kinds)
+    named = records.assign(features=features, map=records["map"].str.split("/").str[-1])
+    parts = named.groupby(["text", "map"], sort=False)
+    return pd.concat([part.sort_values("n", kind="stable") for _, part in parts])
 
 
-def features_title(record: Record) -> str:
-    """The features in words: "RF", "minilm layer 3" with the mean of its rows."""
-    if not learned(record):
-        return map_title(record.map)
-    name = record.map.removesuffix(f" layer {record.model_layer}").rstrip("/").rpartition("/")[2]
-    return (
-        f"{name} layer {record.model_layer}{'' if record.pool == 'mean' else f' ({record.pool})'}"
-    )
+def _both(whole: Any) -> list[Any]:
+    return [whole[whole["pairs"] == pairs] for pairs in (SWAPS, CHECK)]
 
 
-def learned(record: Record) -> bool:
-    """True of a layer of a trained model; the other maps are random."""
-    return record.model_layer is not None
+def tables(records: "DataFrame") -> Tables:
+    """A row per map and length: of swaps, then of the pairs of check, where every draw has the same
+    pairs and the interval of the AUC is over these."""
+    whole = ordered(records)
+    for _, part in whole.groupby(["pairs", "map", "text", "n"]):
+        require_alike(part, besides=())
+    swaps, check = _both(whole)
+    keys, synonyms = ["map", "length", "n"], {"beside synonyms": "auc_synonym"}
+    checked = means(check, keys, {"AUC": "value", **synonyms, **_NUMBERS}, synonyms)
+    ends = check.groupby(keys, sort=False)[["value", "auc_low", "auc_high"]].mean()
+    checked["AUC"] = [Estimate(*row) for row in ends.itertuples(index=False)]
+    keys = ["map", "text", "n", "opposites"]
+    swapped = means(swaps, keys, {"AUC": "value", **_NUMBERS}, ("AUC",))
+    return {_OF_SWAPS: swapped.rename(columns={"opposites": "passages"}), _OF_CHECK: checked}
 
 
-def of_pairs(records: Any, pairs: str) -> list[Record]:
-    """The finished records of swaps, or of check: map by map, by length."""
-    group = [record for record in as_records(records) if record.done and record.pairs == pairs]
-    order = list(grouped(group, "text", features_title))
-    return sorted(group, key=lambda one: (order.index((one.text, features_title(one))), one.n))
-
-
-_NUMBERS: dict[str, Column] = {
-    "moved by flip": "moved_flip",
-    "by synonym": "moved_synonym",
-    "S": "sensitivity",
-}
-
-
-def summarize(records: Sequence[Record]) -> Summary:
-    """A row a map and length of swaps, and of the pairs of check; sentences about them."""
-    swaps, check = of_pairs(records, SWAPS), of_pairs(records, CHECK)
-    of_swaps: dict[str, Column] = {"map": features_title, "texts": "text", "n": "n"}
-    of_check: dict[str, Column] = {"map": features_title, "texts": "length", "n": "n"}
-    interval = {"from": "auc_low", "to": "auc_high", "beside synonyms": "auc_synonym"}
-    sections = (
-        table(
-            "Swaps of one word",
-            swaps,
-            {**of_swaps, "passages": "opposites"},
-            {"AUC": "value", **_NUMBERS},
-            ("AUC",),
-        ),
-        table(
-            "Pairs of check",
-            check,
-            of_check,
-            {"AUC": "value", **interval, **_NUMBERS},
-            ("AUC", *interval),
-        ),
-    )
-    along = [
-        claim
-        for group in grouped(swaps, "text").values()
-        for curve in grouped(group, features_title).values()
-        for claim in _along(list(grouped(curve, "n").values()))
-    ]
-    beside = [claim for group in grouped(swaps, "text").values() for claim in _beside_s(group)]
-    checked = [claim for group in grouped(check, "length").values() for claim in _check(group)]
-    return Summary(
-        tuple(table for table in sections if len(table)),
-        "AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's that "
-        "means the same; .5 "
-        "is a coin. Moved: median relative change.",
-        (*along, *beside, *checked),
-        "Ties count half. The same is a one-word synonym in swaps, a paraphrase in check. n counts "
-        "tokens. Means over "
-        f"draws of weights and passages, {INTERVALS}; in check the pairs are the same in "
-        "each draw, and from "
-        "... to is a 95 % interval over the pairs. S: attained by a short search of a few words of "
-        "one text.",
-        leading=max(1, len(along)),
-    )
-
-
-COIN = 0.5
-"""The AUC of a guess."""
-
-
-def _pairs_title(first: Record) -> str:
-    return (
-        f"swaps in {text_title(first.text)}"
-        if first.pairs == SWAPS
-        else f"pairs of check, {first.length}s"
-    )
-
-
-def _along(sizes: Sequence[list[Record]]) -> Iterator[Finding]:
-    """AUC of one map at the shortest and the longest passages, and their difference draw by
-    draw."""
-    few, many = sizes[0], sizes[-1]
-    start, end = estimate(few, bounds=SHARE), estimate(many, bounds=SHARE)
-    change = paired(many, few)
-    if start is None or end is None or change is None or (start.low is None or end.low is None):
-        return
-    first, last = few[0], many[0]
-    sentence = (
-        f"{features_title(first)}, {_pairs_title(first)}: AUC {start} in passages of {first.n} "
-        "words, "
-        f"{_beside_a_coin(start)}"
-    )
-    if first.n != last.n:
-        low, high = ends(change)
-        how = (
-            f"more by {change}"
-            if low > 0
-            else f"less by {paired(few, many)}"
-            if high < 0
-            else "no change beyond its scatter"
-        )
-        sentence += f"; {end} in passages of {last.n}, {_beside_a_coin(end)}, {how}"
-    known = f"Mean over {end.n} draws of weights and passages, {INTERVALS}."
-    yield finding(str(end), f"{sentence}.", known, end, [*few, *many])
-
-
-def _beside_a_coin(value: Estimate) -> str:
-    low, high = ends(value)
-    return (
-        "better than a coin"
-        if low > COIN
-        else "worse than a coin"
-        if high < COIN
-        else "not told from a coin"
-    )
-
-
-def _beside_s(swaps: Sequence[Record]) -> Iterator[Finding]:
-    """The rank correlation of AUC and S: over all features and lengths, over random maps, over
-    layers."""
-    with_s = [one for one in swaps if one.sensitivity is not None]
-    random, layers = ([one for one in with_s if learned(one) == wanted] for wanted in (False, True))
-    groups = {"all features": with_s if random and layers else [], "the random maps": random}
-    for name, group in {**groups, "the pooled layers": layers}.items():
-        draws = [
-            [(one.sensitivity, one.value) for one in part]
-            for part in grouped(group, "draw").values()
+def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+    """The AUC against chance, its rank correlation with S, and the pairs of check."""
+    swaps, check = _both(ordered(records))
+    if len(swaps):
+        rows: Any = tables[_OF_SWAPS]
+        cells = tuple(swaps["cell"])
+        few, many = rows["n"].min(), rows["n"].max()
+        texts = " and ".join(map(text_title, rows["text"].unique()))
+        features = dict(zip(swaps["map"], swaps["features"], strict=True))
+        clauses = [
+            f"{kind} are {tally(part['AUC'], 'better than chance', 'worse', none=CHANCE)}"
+            for kind, part in rows.groupby(rows["map"].map(features), sort=False)
         ]
-        if len(draws) < LEAST_DRAWS or min(map(len, draws)) < LEAST_DRAWS:
-            continue
-        correlation = correlation_estimate(draws)
-        if not math.isfinite(correlation.value):
-            continue
-        low, high = ends(correlation)
-        how = (
-            "AUC rises with S"
-            if low > 0
-            else "AUC falls with S"
-            if high < 0
-            else "AUC does not follow S"
-        )
+        change = changes(swaps[swaps["n"] == many], swaps[swaps["n"] == few], ["map", "text"])
+        if few < many:
+            clauses.append(f"with length the AUC {tally(change['change'], 'rises', 'falls')}")
         sentence = (
-            f"{_pairs_title(group[0]).capitalize()}: over {name} and the lengths measured {how}; "
-            "their rank "
-            f"correlation is {correlation}. S "
-            "says how far a word can "
-            "move the features, not that another meaning does."
+            f"In telling a flipped meaning from a synonym (AUC, swaps in {texts} of {few} to "
         )
-        known = (
-            f"{len(group)} pairs of values, {len(draws)} draws; [95 % bootstrap interval] over "
-            "draws. S attained."
-        )
-        yield finding(f"{correlation.value:.2f}", sentence, known, correlation, group)
+        yield Finding(f"{sentence}{many} words) {'; '.join(clauses)}.", rows=cells)
+        if clauses := list(_correlations(swaps)):
+            sentence = f"The AUC compared with the word sensitivity S ({texts}): over "
+            yield Finding(f"{sentence}{'; over '.join(clauses)}.", rows=cells)
+    if len(check):
+        rows = tables[_OF_CHECK]
+        lengths = f"{', '.join(rows['length'].unique())} pairs of check"
+        beside = tally(rows["AUC"], "above chance", "below chance", none=CHANCE)
+        sentence = f"Opposites against paraphrases, {lengths}: AUC {_span(rows, 'AUC')}, {beside}; "
+        sentence += f"against one-word synonyms {_span(rows, 'beside synonyms')}."
+        yield Finding(sentence, rows=tuple(check["cell"]))
 
 
-def _check(check: Sequence[Record]) -> Iterator[Finding]:
-    """Between which features the AUC of one length lies, and on which side of a coin all of them
-    are."""
-    groups = {title: group for (title,), group in grouped(check, features_title).items()}
-    if len(groups) < 2:
-        return
-    means = {title: fmean(one.value for one in group) for title, group in groups.items()}
-    side = ""
-    if max(record.auc_high for record in check) < COIN:
-        side = "; every feature finds the flipped pairs more alike than paraphrases"
-    elif min(record.auc_low for record in check) > COIN:
-        side = "; every feature finds the flipped pairs less alike than paraphrases"
-    synonyms = {
-        title: value.value
-        for title, group in groups.items()
-        if (value := estimate(group, "auc_synonym"))
-    }
-    beside = f" Against one-word synonyms it lies {_between(synonyms)}." if synonyms else ""
-    between = (
-        _between(means)
-        if len(set(means.values())) > 1
-        else f"{next(iter(means.values())):.2f} for every feature"
+def _correlations(swaps: Any) -> Iterator[str]:
+    """The rank correlation of AUC and S over random maps, and over layers, where it is known."""
+    for kind, part in swaps.dropna(subset="sensitivity").groupby("features", sort=False):
+        draws = [draw[["sensitivity", "value"]].to_numpy() for _, draw in part.groupby("draw")]
+        correlation = correlation_estimate(draws) if len(draws) >= LEAST else Estimate(0.0)
+        if correlation.low is not None:
+            how = ("does not follow S", "rises with S", "falls with S")[side(correlation)]
+            yield f"{kind} and lengths the AUC {how}, rank correlation {correlation}"
+
+
+def _span(rows: Any, column: str) -> str:
+    """The least and the largest mean of a column, with their maps."""
+    known = rows.dropna(subset=column)
+    means = sorted(zip([cell.value for cell in known[column]], known["map"], strict=True))
+    return " to ".join(f"{mean:.2f} ({map_title(name)})" for mean, name in (means[0], means[-1]))
+
+
+def figures(records: "DataFrame") -> dict[str, Any]:
+    """AUC against the length and against S, and the pairs of check; of a model its first, middle
+    and last layer, which a figure can tell apart."""
+    import pandas as pd
+
+    from wordsens.plotting import lines, points
+
+    whole = ordered(records)
+    features = dict(zip(whole["map"], whole["features"], strict=True))
+    layers = sorted(name for name, kind in features.items() if kind == _LAYERS)
+    layers.sort(key=len)  # layer 2 before layer 10
+    left = set(layers) - {layers[place] for place in (0, len(layers) // 2, -1) if layers}
+    frames: Any = (frame[~frame["map"].isin(list(left))] for frame in tables(records).values())
+    swaps, check = (frame.assign(panel=frame["map"].map(features)) for frame in frames)
+    swaps["panel"] += ", " + swaps["text"].map(text_title)
+    columns = {"AUC": "paraphrases", "beside synonyms": "synonyms"}
+    of_check = pd.concat(
+        [
+            check.assign(AUC=check[column], panel=check["panel"] + f", against {name}")
+            for column, name in columns.items()
+        ]
     )
-    sentence = (
-        f"{_pairs_title(check[0]).capitalize()}, against paraphrases: AUC {between}{side}.{beside}"
-    )
-    mean, known = fmean(means.values()), "Means over draws; 95 % intervals over the pairs."
-    yield finding(between.partition(" (")[0], sentence, known, mean, check)
-
-
-def _between(means: dict[str, float]) -> str:
-    least, most = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
-    return f"between {means[least]:.2f} ({least}) and {means[most]:.2f} ({most})"
-
-
-def _similarity(records: Sequence[Record]) -> dict[str, Any]:
-    """AUC and S against the length, AUC against S, and the pairs of check; of a model its first,
-    middle and last layer, which a figure can tell apart."""
-    from wordsens.plotting.axes import Panel, Points, grid
-    from wordsens.plotting.records import curves_of
-    from wordsens.plotting.style import BARS, styles_of
-
-    layers = sorted({one.model_layer for one in records if learned(one)})
-    ends = {None, *layers[:1], *layers[len(layers) // 2 :][:1], *layers[-1:]}
-    drawn = [one for one in records if one.model_layer in ends]
-    swaps, check = of_pairs(drawn, SWAPS), of_pairs(drawn, CHECK)
-    searched = [one for one in swaps if one.sensitivity is not None]
-    whole = (-0.03, 1.03)
-
-    def maps(layers: bool) -> str:
-        return "layers" if layers else "random maps"
-
-    chance = {"chance": [(None, 0.5)]}
-    styles = styles_of(
-        {features_title(one): None if learned(one) else one.map for one in (*swaps, *check)}
-    )
-    along_n, against_s, of_check = [], [], []
-    for (text, layers), group in grouped(swaps, "text", learned).items():
-        title = f"{maps(layers).capitalize()}, {text_title(text)}"
-        along_n.append(
-            Panel(
-                title,
-                curves_of(group, features_title, "n", bounds=SHARE),
-                chance,
-                limits=whole,
-                label="AUC",
-            )
-        )
-        s_of_n = curves_of(group, features_title, "n", "sensitivity")
-        along_n.append(Panel(title, s_of_n, label="word sensitivity S"))
-    for (text, layers), group in grouped(searched, "text", learned).items():
-        curves: dict[str, Points] = defaultdict(list)
-        for (name, _), part in grouped(group, features_title, "n").items():
-            s, value = estimate(part, "sensitivity"), estimate(part, bounds=SHARE)
-            if s is not None and value is not None:
-                curves[name].append((float(f"{s.value:.3g}"), value))
-        title = f"{maps(layers).capitalize()}, {text_title(text)}"
-        against_s.append(Panel(title, dict(curves), chance, scattered=frozenset(curves)))
-    for name, column in (("paraphrases", "value"), ("synonyms", "auc_synonym")):
-        for (layers,), group in grouped(check, learned).items():
-            title = f"{maps(layers).capitalize()}, against {name}"
-            curves = curves_of(group, features_title, "n", column, SHARE)
-            of_check.append(Panel(title, curves, chance, limits=whole))
-    return {
-        "similarity": grid(
+    drawn = {
+        "similarity": (
+            (lines, swaps, "n", "words of a passage", "x"),
             "Is a flipped meaning less alike than a synonym?",
-            *(along_n, styles, ("words of a passage", "")),
-            log="x",
-            share_y=False,
-            caption=f"{BARS} AUC: the chance that it is, by the cosine of the features. S: of one "
-            "passage, attained by "
-            "a short search of a few words.",
+            f"Means over draws, {INTERVALS}. AUC: the chance that it is, by the cosine of the "
+            "features.",
         ),
-        "similarity-sensitivity": grid(
+        "similarity-sensitivity": (
+            (points, swaps, "S", "word sensitivity S", "x"),
             "Does the AUC follow the sensitivity?",
-            *(against_s, styles, ("word sensitivity S", "AUC")),
-            log="x",
-            caption=f"{BARS} A mark a length, at the mean of S.",
+            f"Means over draws, {INTERVALS}. One mark per length, at the mean of S: of one "
+            "passage, a lower bound by a short search of a few words.",
         ),
-        "similarity-check": grid(
+        "similarity-check": (
+            (points, of_check, "length", "length of the texts", ""),
             "Pairs of check: are opposites less alike than pairs that mean the same?",
-            *(of_check, styles, ("rows of the longest text", "AUC")),
-            log="x",
-            caption="Marks are means over draws of weights on the same pairs; bars are 95 % "
-            "confidence intervals.",
+            "Means over draws of weights on the same pairs. Bars against paraphrases: 95 % "
+            "confidence intervals over the pairs.",
         ),
+    }
+    options: dict[str, Any] = {"y": "AUC", "colour": "map", "panel": "panel"}
+    options["guides"] = {"chance": [(None, CHANCE)]}
+    return {
+        name: draw(frame, x=x, labels={x: label}, log=log, title=title, caption=caption, **options)
+        for name, ((draw, frame, x, label, log), title, caption) in drawn.items()
+        if frame[x].notna().any()
     }
 
 
-SIMILARITY = Experiment(
+STUDY = Study(
     name="similarity",
     Cell=SimilarityCell,
-    measure=measure_similarity,
+    measure=measure,
     preset=preset,
-    summarize=summarize,
+    tables=tables,
+    findings=findings,
+    figures=figures,
+    note="AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's "
+    "that means the same: a one-word synonym in swaps, a paraphrase in check. .5 is chance. Moved: "
+    f"median relative change. n counts tokens. Means over draws of weights and passages, "
+    f"{INTERVALS}; in check the interval is over the pairs. S: a lower bound, by a short search of "
+    "a few words of one text.",
     together=SimilarityCell.layers_of,
-    figures=_similarity,
 )

@@ -12,11 +12,11 @@ STUDIES = {
         "S against n for random, deep random and attention features (the default)",
     ),
     "generalization": (
-        "wordsens.studies.generalization.study:GENERALIZATION",
+        "wordsens.studies.generalization:STUDY",
         "does a model that just learned a text notice one changed word?",
     ),
     "attention": (
-        "wordsens.studies.attention:ATTENTION",
+        "wordsens.studies.attention:STUDY",
         "the attention of two texts that differ in a word; FIRST SECOND may follow",
     ),
     "correlations": (
@@ -24,19 +24,19 @@ STUDIES = {
         "S against the words' mean cosine",
     ),
     "several-words": (
-        "wordsens.studies.several_words:SEVERAL_WORDS",
+        "wordsens.studies.several_words:STUDY",
         "from how many words on a map notices",
     ),
     "depth": (
-        "wordsens.studies.depth.study:DEPTH",
+        "wordsens.studies.depth:STUDY",
         "S behind every layer of random transformers and of a trained model",
     ),
     "similarity": (
-        "wordsens.studies.similarity:SIMILARITY",
+        "wordsens.studies.similarity:STUDY",
         "is a flipped meaning less alike than a synonym?",
     ),
     "control": (
-        "wordsens.studies.control.study:CONTROL",
+        "wordsens.studies.control.study:STUDY",
         "small networks trained with their sensitivity held up or down (not part of all)",
     ),
     "audit": (

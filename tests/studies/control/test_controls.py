@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import wordsens as ws
+from wordsens.errors import InputError
 from wordsens.studies import control
 
 CONVERGED = ws.training.ShortSearch(texts=2, words=None, steps=300)
@@ -125,9 +126,9 @@ def test_the_spectral_penalty_is_the_sum_of_the_squared_operator_norms():
     net = small("dense", layers=2)
     penalty = control.SpectralPenalty(0.5)
     for _ in range(200):
-        term = penalty.term(net, texts())
+        term = penalty.term(net, texts(), 0)
     wanted = 0.5 * sum(
-        torch.linalg.matrix_norm(one.weight, 2) ** 2 for one in (*net.stack, net.head)
+        torch.linalg.matrix_norm(one.weight, 2) ** 2 for one in (*net.blocks, net.head)
     )
     assert float(term.detach()) == pytest.approx(float(wanted.detach()), rel=1e-6)
     (slope,) = torch.autograd.grad(term, net.head.weight)
@@ -153,36 +154,43 @@ def test_adversarial_words_raise_the_loss_and_move_one_word():
     assert bool((labels * net(moved) < labels * net(X)).all())
 
 
-def some_pairs(n=4, d=5):
-    """Six pairs of texts, three of which are said to be flips."""
-    one = [ws.TextMatrix(ws.gaussian_text(n, d, seed).rows) for seed in range(12)]
-    return control.text_pairs([(one[2 * at], one[2 * at + 1], at < 3) for at in range(6)])
-
-
 def test_supervised_pairs_move_flips_apart_and_the_others_together():
-    net, pairs = small("softmax"), some_pairs()
+    """Six pairs of texts, three of which are said to be flips."""
+    rows = [ws.TextMatrix(ws.gaussian_text(4, 5, seed).rows) for seed in range(12)]
+    pairs = control.text_pairs([(rows[2 * at], rows[2 * at + 1], at < 3) for at in range(6)])
+    net, flipped = small("softmax"), torch.arange(6) < 3
+    assert torch.equal(pairs[0].labels != pairs[1].labels, flipped)
     supervised = control.SupervisedPairs(pairs, batch=12)
     optimiser = torch.optim.Adam(net.parameters(), lr=1e-2)
 
     def changes():
         with torch.no_grad():
-            before, after = (net.features(rows.double()) for rows in pairs.rows())
+            before, after = (net.features(part.rows().double()) for part in pairs)
         return (after - before).norm(dim=1) / before.norm(dim=1)
 
     def loss(found):
         short = (1 - found).clamp(min=0)
-        return float(torch.where(pairs.flipped, short, found).square().mean())
+        return float(torch.where(flipped, short, found).square().mean())
 
     start = changes()
     for step in range(150):
-        supervised.texts(net, texts(), torch.ones(3), step)
         optimiser.zero_grad()
-        supervised.term(net, texts()).backward()
+        supervised.term(net, texts(), step).backward()
         optimiser.step()
     end = changes()
     assert loss(end) < 0.25 * loss(start)
-    assert bool((end[~pairs.flipped] < start[~pairs.flipped]).all())
-    assert float(end[pairs.flipped].min()) > float(end[~pairs.flipped].max())
+    assert bool((end[~flipped] < start[~flipped]).all())
+    assert float(end[flipped].min()) > float(end[~flipped].max())
+
+
+def test_a_weight_that_is_not_positive_is_refused():
+    for control_class, wrong in (
+        (control.SpectralPenalty, {"weight": -1.0}),
+        (control.WordDropout, {"share": 0.0}),
+        (control.AdversarialWords, {"steps": 0}),
+    ):
+        with pytest.raises(InputError, match=f"`{next(iter(wrong))}`"):
+            control_class(**wrong)
 
 
 def test_a_text_whose_features_are_zero_is_left_out_and_counted():

@@ -7,7 +7,7 @@ import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.studies import control
 
-TASK = control.one_word_task(control.TaskSize(n=6, d=8, training=256, validation=64, test=128))
+TASK = control.one_word_task(6, 8, parts=(256, 64, 128))
 PLAN = control.TrainingPlan(steps=150, rate=1e-2)
 
 

@@ -51,7 +51,12 @@ def test_batches_seeds_and_the_state_of_torch(layer):
 
 
 def test_the_search_measures_a_network_and_each_of_its_layers():
-    network = control.build_network(control.Architecture.transformer(2), 6, 4, dtype=torch.float64)
+    network = control.build_network(
+        control.Architecture(layers=2, residual=True, norm=True, mlp=True),
+        6,
+        4,
+        dtype=torch.float64,
+    )
     X = ws.gaussian_text(6, 4, seed=5).rows
     network.requires_grad_(False)
     found = ws.word_sensitivity(network.feature_map(), X, search="quick")

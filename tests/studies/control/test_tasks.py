@@ -8,11 +8,12 @@ import wordsens as ws
 from wordsens.studies import control
 from wordsens.studies.control.tasks import NEUTRAL, SIGNED
 
-SIZE = control.TaskSize(n=9, d=6, training=40, validation=8, test=16)
+SIZES = {"n": 9, "d": 6, "parts": (40, 8, 16)}
+MANY = {"n": 9, "d": 6, "parts": (1, 1, 2000)}
 
 
 def test_one_key_word_a_text_decides_its_label():
-    part = control.one_word_task(SIZE, seed=3).training
+    part = control.one_word_task(**SIZES, seed=3).training
     at = torch.arange(len(part))
     assert bool(((part.words < 2).sum(dim=1) == 1).all())
     assert torch.equal(1.0 - 2 * part.words[at, part.deciding], part.labels)
@@ -22,9 +23,7 @@ def test_one_key_word_a_text_decides_its_label():
 
 @pytest.mark.parametrize("n", [5, 8, 9, 64])
 def test_no_single_word_changes_a_majority(n):
-    part = control.majority_task(
-        control.TaskSize(n=n, d=6, training=30, validation=1, test=1)
-    ).training
+    part = control.majority_task(n, 6, parts=(30, 1, 1)).training
     signs = 1 - 2 * (part.words >= SIGNED).long()
     for place in range(n):
         for sign in (-1, 1):
@@ -36,7 +35,7 @@ def test_no_single_word_changes_a_majority(n):
 
 @pytest.mark.parametrize("make", [control.one_word_task, control.majority_task])
 def test_rows_lie_on_the_sphere_labels_are_fair_and_the_seed_decides_all(make):
-    task, again, other = make(SIZE, 0), make(SIZE, 0), make(SIZE, 1)
+    task, again, other = (make(**SIZES, seed=seed) for seed in (0, 0, 1))
     assert torch.allclose(task.test.rows().norm(dim=2), torch.tensor(6.0).sqrt())
     assert torch.equal(task.training.rows(), again.training.rows())
     assert not torch.equal(task.training.labels, other.training.labels)
@@ -46,34 +45,31 @@ def test_rows_lie_on_the_sphere_labels_are_fair_and_the_seed_decides_all(make):
 
 
 def test_pairs_of_the_one_word_task_flip_the_label_or_keep_it():
-    many = control.TaskSize(n=9, d=6, training=1, validation=1, test=2000)
-    part = control.one_word_task(many, seed=3).test
-    pairs = control.one_word_pairs(part, seed=1)
-    first, second = pairs.first, pairs.second
-    assert bool(((first != second).sum(dim=1) == 1).all())
-    keys_before, keys_after = (words.where(words < 2, 0).sum(dim=1) for words in (first, second))
-    assert torch.equal(
-        keys_before != keys_after, pairs.flipped
-    )  # the other key word, and it alone, is another label
-    assert bool(((second < 2).sum(dim=1) == 1).all())
-    assert int(pairs.flipped.sum()) == len(part) == len(pairs) // 2
-    again, other = control.one_word_pairs(part, seed=1), control.one_word_pairs(part, seed=2)
-    assert torch.equal(again.second, second)
-    assert not torch.equal(other.second, second)
+    part = control.one_word_task(**MANY, seed=3).test
+    texts, copies = control.one_word_pairs(part, seed=1)
+    assert bool(((texts.words != copies.words).sum(dim=1) == 1).all())
+    keys, other_keys = (
+        words.where(words < 2, 0).sum(dim=1) for words in (texts.words, copies.words)
+    )
+    # The other key word, and it alone, is another label.
+    assert torch.equal(keys != other_keys, texts.labels != copies.labels)
+    assert bool(((copies.words < 2).sum(dim=1) == 1).all())
+    assert int((texts.labels != copies.labels).sum()) == len(part) == len(copies) // 2
+    (_, again), (_, other) = (control.one_word_pairs(part, seed=seed) for seed in (1, 2))
+    assert torch.equal(again.words, copies.words) and not torch.equal(other.words, copies.words)
 
 
 def test_every_copy_of_a_majority_has_one_other_word():
-    many = control.TaskSize(n=9, d=6, training=1, validation=1, test=2000)
-    pairs = control.majority_pairs(control.majority_task(many, seed=3).test, seed=1)
-    assert bool(((pairs.first != pairs.second).sum(dim=1) == 1).all())
-    assert not bool(pairs.flipped.any())
+    texts, copies = control.majority_pairs(control.majority_task(**MANY, seed=3).test, seed=1)
+    assert bool(((texts.words != copies.words).sum(dim=1) == 1).all())
+    assert torch.equal(texts.labels, copies.labels)
 
 
 def test_the_shipped_reviews_are_a_task():
     texts = [text for text in ws.embed(ws.shipped_reviews(), max_words=12) if len(text) == 12]
     task = control.texts_task(texts, (20, 10, 10), seed=2)
-    assert task.shape == (12, 384)
-    assert {len(task.training), len(task.test)} == {20, 10}
+    assert task.training.rows().shape == (20, 12, 384)
+    assert len(task.test) == 10
     for rows, label in zip(task.training.rows(), task.training.labels, strict=True):
         (found,) = [text for text in texts if torch.allclose(text.rows.float(), rows)]
         assert found.label == int(label)

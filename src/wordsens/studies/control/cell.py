@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import torch
 from jaxtyping import Float
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, create_model, model_validator
 from torch import Tensor
 
 from wordsens.certificates.certify import certify
@@ -17,19 +17,18 @@ from wordsens.search.plan import EFFORTS
 from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
-from wordsens.studies.control.controls import (
-    AdversarialWords,
-    Control,
-    SensitivityControl,
-    SpectralPenalty,
-    SupervisedPairs,
-    WordDropout,
+from wordsens.studies.control.networks import (
+    DENSE,
+    OF_ATTENTION,
+    OPTIONS,
+    Architecture,
+    TextNetwork,
+    build_network,
 )
-from wordsens.studies.control.networks import DENSE, Architecture, TextNetwork, build_network
 from wordsens.studies.control.tasks import (
+    PARTS,
+    Pairs,
     Task,
-    TaskSize,
-    TextPairs,
     majority_pairs,
     majority_task,
     one_word_pairs,
@@ -38,7 +37,14 @@ from wordsens.studies.control.tasks import (
     texts_task,
 )
 from wordsens.studies.control.training import (
+    TEXTS_AT_ONCE,
+    AdversarialWords,
+    Control,
+    SensitivityControl,
+    SpectralPenalty,
+    SupervisedPairs,
     TrainingPlan,
+    WordDropout,
     judged,
     robust_accuracy,
     share_right,
@@ -63,7 +69,10 @@ TASK_TITLES = {"one-word": "one word decides", "majority": "majority", "texts": 
 
 HOLD = "hold"
 
+# By control, the usual weight of its term, share of blank words, or share of the radius: round
+# numbers, not tuned.
 STRENGTHS = {
+    "none": None,
     HOLD: 1.0,
     "lower": 0.1,
     "raise": 0.1,
@@ -72,20 +81,18 @@ STRENGTHS = {
     "adversarial": 0.5,
     "pairs": 1.0,
 }
-"""The usual weight of a term, share of blank words, share of the radius: round numbers, not
-tuned."""
 
-CONTROLS = ("none", *STRENGTHS)
+# The options of an architecture are keys of a cell, which `Architecture` checks.
+_KEYS: dict[str, Any] = {name: (one.type, one.default) for name, one in OPTIONS.items()}
+_NetworkCell: Any = create_model("_NetworkCell", __base__=Cell, **_KEYS)
 
 
-class ControlCell(Cell, frozen=True):
-    """One network, one task, one control, one seed.
+class ControlCell(_NetworkCell):
+    """One network, one task, one control, one seed; the options of `Architecture` are keys too.
 
     Attributes:
         task: one-word, majority, or texts for labelled real ones.
         n, d: of a text.
-        layer, layers, hidden, temperature, value, residual, norm, mlp, pooling: see
-            `ws.studies.control.Architecture`.
         control: none; hold, lower or raise (the sensitivity penalty); spectral, word-dropout,
             adversarial; pairs (supervised ones).
         target: S to hold.
@@ -94,7 +101,7 @@ class ControlCell(Cell, frozen=True):
         steps, rate: of the training; 0 steps leave the network random.
         training: texts to learn from.
         text: the source of real texts; None for the other tasks.
-        texts, words: so many held-out texts have their S measured, over so many random words of
+        texts, words: this many held-out texts have their S measured, over this many random words of
             each, and the word that decides the label, where one does.
         search: what the full search spends on each word.
         by_layer: whether S is also measured behind every layer.
@@ -108,15 +115,6 @@ class ControlCell(Cell, frozen=True):
     task: str
     n: Annotated[int, Field(ge=2)]
     d: Annotated[int, Field(ge=1)]
-    layer: str = "softmax"
-    layers: Annotated[int, Field(ge=1)] = 1
-    hidden: Annotated[int, Field(ge=1)] = 64
-    temperature: float = 1.0
-    value: bool = True
-    residual: bool = False
-    norm: bool = False
-    mlp: bool = False
-    pooling: str = "mean"
     control: str = "none"
     target: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     strength: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
@@ -132,15 +130,11 @@ class ControlCell(Cell, frozen=True):
     draw: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
 
-    @field_validator("search")
-    @classmethod
-    def _known_effort(cls, name: str) -> str:
-        return require_choice("search", name, EFFORTS)
-
     @model_validator(mode="after")
     def _valid(self) -> "ControlCell":
+        require_choice("search", self.search, EFFORTS)
         require_choice("task", self.task, TASK_TITLES)
-        require_choice("control", self.control, CONTROLS)
+        require_choice("control", self.control, STRENGTHS)
         if (self.control == HOLD) != (self.target is not None):
             raise InputError(
                 f"`target` (={self.target}) goes with control 'hold', and `control` is "
@@ -154,31 +148,18 @@ class ControlCell(Cell, frozen=True):
             raise InputError(
                 f"`strength` (={self.strength}) is of a control, and `control` is 'none'; drop it"
             )
-        if self.along and not self.steps:
-            raise InputError("`along` (=True) needs a training, and `steps` is 0; drop it")
         _ = self.architecture
         return self
 
     @property
     def architecture(self) -> Architecture:
         """The network's architecture."""
-        names = (
-            "layer",
-            "layers",
-            "hidden",
-            "temperature",
-            "value",
-            "residual",
-            "norm",
-            "mlp",
-            "pooling",
-        )
-        return Architecture(**{name: getattr(self, name) for name in names})
+        return Architecture(**{name: getattr(self, name) for name in OPTIONS})
 
     @property
     def used_strength(self) -> float | None:
         """The strength, or the usual one; None without a control."""
-        return STRENGTHS.get(self.control) if self.strength is None else self.strength
+        return self.strength or STRENGTHS[self.control]
 
     def seed_of(self, purpose: str) -> int:
         """A seed of its own for a purpose: cells that differ in their network or control alone
@@ -188,45 +169,31 @@ class ControlCell(Cell, frozen=True):
     def spec(self) -> dict[str, Any]:
         """Those of attention for attention, and the texts' content. `value` of the layer is
         `value_matrix`."""
-        of_attention = (
-            ("temperature", "value", "residual", "norm", "mlp", "pooling")
-            if self.layer == DENSE
-            else ()
-        )
-        keys = {
-            name: one for name, one in super().spec().items() if name not in (*of_attention, "text")
-        }
+        unused = {"text", *(OF_ATTENTION if self.architecture.layer == DENSE else ())}
+        keys = {name: value for name, value in super().spec().items() if name not in unused}
         keys["strength"] = self.used_strength
         if "value" in keys:
             keys["value_matrix"] = keys.pop("value")
         if isinstance(self.text, Embedded):
-            keys["text"] = text_spec(
-                self.text, fingerprint(self.text, labelled=True), own_rows=False
-            )
+            content = fingerprint(self.text, labelled=True)
+            keys["text"] = text_spec(self.text, content, own_rows=False)
         return keys
 
 
-SHORT = ShortSearch(steps=4)
-"""Twice the usual steps: at n = 32 they still cost little, and what they attain lies nearer to the
-full search's."""
+# Of the training's steps, after which the network is measured: most is learned early.
+SHARES = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 
-ATTACKED_TEXTS, ATTACKED_WORDS = 64, 4
-"""Held-out texts whose words are moved against the label, and words of each: a second at n =
-256."""
+# What is measured along a training, and its column.
+ALONG = {
+    "accuracy": "along_accuracy",
+    "S": "along_sensitivity",
+    "synonyms kept": "along_kept",
+    "flips told": "along_told",
+    "new words": "along_probe",
+}
 
-_FEW_TEXTS, _FEW_WORDS = 2, 4
-"""Texts and words of each on which S is measured behind every layer, and along the training."""
-
-_PROBED = 1024
-"""Texts from which a linear function of the features is learned: 16 for each of 64 features."""
-
-PASSAGES = 160
-"""Passages of real texts of which pairs are made; one half is learned from, the other judged by."""
-
-_JUDGED = 256
-"""Held-out texts of the other tasks of which pairs are made."""
-
-_RESULTS = (
+# The columns of a network whose units have not died.
+_OF_LIVING = (
     "sensitivity",
     "median_word",
     "left_out",
@@ -235,19 +202,12 @@ _RESULTS = (
     "by_layer",
     "first_upper",
     "evaluations",
+    "along_steps",
+    *ALONG.values(),
 )
 
-ALONG = {
-    "accuracy": "along_accuracy",
-    "S": "along_sensitivity",
-    "synonyms kept": "along_kept",
-    "flips told": "along_told",
-    "new words": "along_probe",
-}
-"""What is measured along a training, and its column."""
 
-
-def measure_control(cell: ControlCell) -> dict[str, Any]:
+def measure(cell: ControlCell) -> dict[str, Any]:
     """Train, judge, search. `value` is the accuracy on the held-out texts.
 
     `sensitivity`: S of the features that the head reads: the median over some held-out texts of the
@@ -256,36 +216,32 @@ def measure_control(cell: ControlCell) -> dict[str, Any]:
     sensitivity. `short`: S by the training's own short search. `robust`: the share of held-out
     texts whose label stays right while a word moves by at most sqrt(d), by a short ascent.
     `by_layer`: S behind each layer, and `first_upper` a certified bound of the first. `along_...`:
-    see AlongTraining.
+    see `look`.
     """
-    task = _task(cell)
-    network = build_network(cell.architecture, cell.n, cell.d, cell.seed_of("network")).to(
-        cell.device
-    )
-    learned, judged_pairs = (
-        pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
-    )
-    control = _control(cell, network, learned)
+    task, seed = make_task(cell), cell.seed_of("network")
+    network = build_network(cell.architecture, cell.n, cell.d, seed).to(cell.device)
+    pairs = make_pairs(cell, task) if cell.along or cell.control == "pairs" else None
+    control = _control(cell, network, pairs)
     plan = TrainingPlan(steps=cell.steps, rate=cell.rate, seed=cell.seed_of("training"))
-    along = (
-        AlongTraining(cell, network, task, judged_pairs)
-        if cell.along and judged_pairs is not None
-        else None
-    )
-    if along is not None:
-        along(0, cell.steps)
-    began, seed = time.process_time(), cell.seed_of("search")
+    looks: list[dict[str, float | None]] = []
+    steps = {round(share * cell.steps) for share in SHARES}
+
+    def follow(step: int, most: int) -> None:
+        if cell.along and pairs is not None and step in steps:
+            looks.append({"steps": step, **look(cell, network, task, pairs[1])})
+
+    follow(0, cell.steps)
+    began, results, left_out = time.process_time(), {}, None
     try:
-        train(network, task, plan, control, progress=along)
+        train(network, task, plan, control, progress=follow)
         spent = time.process_time() - began
-        network.requires_grad_(False)
-        results, left_out = _searched_texts(cell, network, task, seed, cell.texts, cell.words)
+        still = network.requires_grad_(False)
+        results, left_out = _search(cell, still, task, cell.texts, cell.words)
     except ZeroFeaturesError:
-        results, left_out, spent = {}, None, time.process_time() - began
-        network.requires_grad_(False)
+        spent = time.process_time() - began
     loss, accuracy = judged(network, task.test)
     columns = {
-        **dict.fromkeys((*_RESULTS, "along_steps", *ALONG.values())),
+        **dict.fromkeys(_OF_LIVING),
         "value": accuracy,
         "loss": loss,
         "cpu_seconds": spent,
@@ -294,41 +250,44 @@ def measure_control(cell: ControlCell) -> dict[str, Any]:
     if not results:
         return columns
     short = control.penalty.last if isinstance(control, SensitivityControl) else torch.empty(0)
+    for name in looks[0] if looks else ():
+        values = tuple(point[name] for point in looks)
+        columns[f"along_{name}"] = None if None in values else values
     return {
         **columns,
         "sensitivity": median(one.value for one in results.values()),
         "median_word": median(float(one.per_word.median()) for one in results.values()),
         "left_out": left_out,
         "short": float(short.mean()) if len(short) else None,
+        # A second at n = 256.
         "robust": robust_accuracy(
-            network, task.test, texts=ATTACKED_TEXTS, words=ATTACKED_WORDS, seed=seed
+            network, task.test, texts=64, words=4, seed=cell.seed_of("search")
         ),
-        **(_by_layer(cell, network, task, seed) if cell.by_layer else {}),
-        **({} if along is None else along.columns()),
+        **(_by_layer(cell, network, task) if cell.by_layer else {}),
         "evaluations": sum(one.evaluations for one in results.values()),
     }
 
 
-def _task(cell: ControlCell) -> Task:
+def make_task(cell: ControlCell) -> Task:
+    """The task of a cell. Of real texts a fifth is held out, and a tenth is for validation."""
     seed = cell.seed_of("task")
-    if isinstance(cell.text, Embedded):
-        # Of the source's texts a fifth is held out, and a tenth is for looks during the training.
-        most = min(cell.training, available(cell.text, cell.n))
-        test, looks = most // 5, most // 10
-        texts = labelled_texts(
-            *(cell.text, SENTIMENT, (cell.n, cell.d)),
-            training=most,
-            held_out=0,
-            draw=cell.draw,
-            seed=cell.seed,
-            dtype=torch.float32,
-        ).texts
-        return texts_task(texts, (most - test - looks, looks, test), seed)
-    size = TaskSize(cell.n, cell.d, training=cell.training)
-    return one_word_task(size, seed) if cell.task == "one-word" else majority_task(size, seed)
+    if not isinstance(cell.text, Embedded):
+        make = one_word_task if cell.task == "one-word" else majority_task
+        return make(cell.n, cell.d, seed, parts=(cell.training, *PARTS[1:]))
+    most = min(cell.training, available(cell.text, cell.n))
+    test, looks = most // 5, most // 10
+    texts = labelled_texts(
+        *(cell.text, SENTIMENT, (cell.n, cell.d)),
+        training=most,
+        held_out=0,
+        draw=cell.draw,
+        seed=cell.seed,
+        dtype=torch.float32,
+    ).texts
+    return texts_task(texts, (most - test - looks, looks, test), seed)
 
 
-def pairs_of(cell: ControlCell, task: Task) -> tuple[TextPairs, TextPairs]:
+def make_pairs(cell: ControlCell, task: Task) -> tuple[Pairs, Pairs]:
     """Pairs to learn from, and pairs to judge by: of the training and of the held-out texts of a
     synthetic task.
 
@@ -338,47 +297,54 @@ def pairs_of(cell: ControlCell, task: Task) -> tuple[TextPairs, TextPairs]:
     seed = cell.seed_of("pairs")
     if not isinstance(cell.text, Embedded):
         make = one_word_pairs if cell.task == "one-word" else majority_pairs
-        held_out = make(task.test, seed)
-        some = torch.arange(len(task.test)) < _JUDGED
-        return make(task.training, seed), held_out.part(some.repeat(len(held_out) // len(some)))
+        judged = make(task.test, seed)
+        few = torch.arange(len(judged[0])) % len(task.test) < 256
+        return make(task.training, seed), (judged[0].part(few), judged[1].part(few))
     plain = cell.text.model_copy(update={"keep_special_tokens": False})
-    pairs = swapped_passages(plain, cell.text.encoder, cell.n, PASSAGES, seed)
+    pairs = swapped_passages(plain, cell.text.encoder, cell.n, 160, seed)
     texts = [
         Document(text, None, "a passage") for pair in pairs for text in (pair.first, pair.second)
     ]
     rows = text_rows(texts, plain, cell.n, cell.d, dtype=torch.float32)
-    whole = text_pairs(
-        [(rows[2 * at], rows[2 * at + 1], not pair.same) for at, pair in enumerate(pairs)]
-    )
+    flipped = [not pair.same for pair in pairs]
+    texts, copies = text_pairs(list(zip(rows[::2], rows[1::2], flipped, strict=True)))
     # A passage's two pairs stand half the list apart: it is in one part with both.
     first = torch.arange(len(pairs)) % (len(pairs) // 2) < len(pairs) // 4
-    return whole.part(first), whole.part(~first)
+    learned, judged = ((texts.part(part), copies.part(part)) for part in (first, ~first))
+    return learned, judged
 
 
-def _control(cell: ControlCell, network: TextNetwork, pairs: TextPairs | None) -> Control | None:
+_SIMPLE = {
+    "spectral": SpectralPenalty,
+    "word-dropout": WordDropout,
+    "adversarial": AdversarialWords,
+}
+
+
+def _control(
+    cell: ControlCell, network: TextNetwork, pairs: tuple[Pairs, Pairs] | None
+) -> Control | None:
     strength, seed = cell.used_strength, cell.seed_of("training")
     if strength is None:
         return None
     if pairs is not None and cell.control == "pairs":
-        return SupervisedPairs(pairs, strength, seed=seed)
-    if cell.control == "spectral":
-        return SpectralPenalty(strength, seed)
-    if cell.control == "word-dropout":
-        return WordDropout(strength, seed)
-    if cell.control == "adversarial":
-        return AdversarialWords(strength, seed=seed)
+        return SupervisedPairs(pairs[0], strength, seed=seed)
+    if cell.control in _SIMPLE:
+        return _SIMPLE[cell.control](strength, seed=seed)
     way = None if cell.control == HOLD else cell.control
-    penalty = SensitivityPenalty(network.features, cell.target, way=way, search=SHORT, seed=seed)
+    # Twice the usual steps: at n = 32 they still cost little, and what they reach lies nearer to
+    # the full search's.
+    search = ShortSearch(steps=4)
+    penalty = SensitivityPenalty(network.features, cell.target, way=way, search=search, seed=seed)
     return SensitivityControl(penalty, strength)
 
 
-def _searched_texts(
+def _search(
     cell: ControlCell,
     network: TextNetwork,
     task: Task,
-    seed: int,
-    texts: int,
-    words: int,
+    texts: int = 2,
+    words: int = 4,
     layer: int | None = None,
 ) -> tuple[dict[int, Sensitivity], int]:
     """The sensitivity of the first held-out texts with phi(X) != 0, by their places, and how many
@@ -386,16 +352,14 @@ def _searched_texts(
 
     Of each text random words are searched, and the word that decides where there is one.
     """
-    results, left_out = {}, 0
-    phi = network.feature_map(layer)
-    for at in range(len(task.test)):
-        drawn = torch.randperm(cell.n, generator=generator(seed, "words", at))[:words].tolist()
-        if task.test.deciding is not None:
-            drawn = list(dict.fromkeys([int(task.test.deciding[at]), *drawn]))
-        rows = task.test.rows(torch.tensor([at]))[0]
+    results, left_out, seed = {}, 0, cell.seed_of("search")
+    phi, deciding = network.feature_map(layer), task.test.deciding
+    for place, rows in enumerate(task.test.rows()):
+        drawn = torch.randperm(cell.n, generator=generator(seed, "words", place))[:words].tolist()
+        searched = {*drawn, *([] if deciding is None else [int(deciding[place])])}
         options: dict[str, Any] = {"seed": seed, "search": cell.search, "certificate": False}
         try:
-            results[at] = word_sensitivity(phi, rows, words=sorted(drawn), **options)
+            results[place] = word_sensitivity(phi, rows, words=sorted(searched), **options)
         except ZeroFeaturesError:
             left_out += 1
         if len(results) == texts:
@@ -407,85 +371,44 @@ def _searched_texts(
     return results, left_out
 
 
-def _of_few(
-    cell: ControlCell, network: TextNetwork, task: Task, seed: int, layer: int | None = None
-) -> dict[int, Sensitivity]:
-    """The sensitivity of a few held-out texts, over a few words of each."""
-    return _searched_texts(cell, network, task, seed, _FEW_TEXTS, _FEW_WORDS, layer)[0]
-
-
-def _by_layer(cell: ControlCell, network: TextNetwork, task: Task, seed: int) -> dict[str, Any]:
+def _by_layer(cell: ControlCell, network: TextNetwork, task: Task) -> dict[str, Any]:
     """The mean S behind each layer, and behind the first a certified bound of it, where that layer
     has certificates."""
-    of_layers = [_of_few(cell, network, task, seed, layer) for layer in range(1, cell.layers + 1)]
-    phi = network.certified_layer()
-    upper = None
+    layers = range(1, cell.architecture.layers + 1)
+    of_layers = [_search(cell, network, task, layer=layer)[0] for layer in layers]
+    phi, upper = network.certified_layer(), None
     if phi is not None:
-        rows = task.test.rows(torch.tensor(list(of_layers[0]))).to(phi.dtype)
-        bounds = [
-            certify(phi, X, one.words.tolist())
-            for X, one in zip(rows, of_layers[0].values(), strict=True)
-        ]
-        upper = fmean(float(each.max()) for each in bounds)
+        rows = task.test.rows().to(phi.dtype)
+        upper = fmean(
+            float(certify(phi, rows[place], one.words.tolist()).max())
+            for place, one in of_layers[0].items()
+        )
+    by_layer = tuple(fmean(one.value for one in group.values()) for group in of_layers)
+    return {"by_layer": by_layer, "first_upper": upper}
+
+
+def look(
+    cell: ControlCell, network: TextNetwork, task: Task, pairs: Pairs
+) -> dict[str, float | None]:
+    """A look at a network during its training: the accuracy on the held-out texts, S, what it makes
+    of the pairs (`pairs_answers`), and the accuracy of a linear function of its features on a
+    one-word task with a vocabulary of its own."""
+    still = copy.deepcopy(network).requires_grad_(False)
+    # 16 texts for each of 64 features.
+    probe = one_word_task(cell.n, cell.d, cell.seed_of("probe"), parts=(1024, *PARTS[1:]))
+    try:
+        sensitivity = fmean(one.value for one in _search(cell, still, task)[0].values())
+    except ZeroFeaturesError:
+        sensitivity = None
     return {
-        "by_layer": tuple(fmean(one.value for one in group.values()) for group in of_layers),
-        "first_upper": upper,
+        "accuracy": judged(still, task.test)[1],
+        "sensitivity": sensitivity,
+        **pairs_answers(still, pairs),
+        "probe": probe_accuracy(still, probe),
     }
 
 
-SHARES = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Of the training's steps, after which the network is measured: most is learned early."""
-
-_AT_ONCE = 128
-"""Texts whose features are taken in one batch."""
-
-
-class AlongTraining:
-    """Looks at a network after given steps of its training; called as the `progress` of `train`.
-
-    Measured are the accuracy on the held-out texts, S, what becomes of the pairs (`pairs_answers`),
-    and the accuracy of a linear function of the features on a one-word task with a vocabulary of
-    its own.
-    """
-
-    def __init__(self, cell: ControlCell, network: TextNetwork, task: Task, pairs: TextPairs):
-        self._cell, self._network, self._task, self._pairs = cell, network, task, pairs
-        self._probe = one_word_task(
-            TaskSize(cell.n, cell.d, training=_PROBED), cell.seed_of("probe")
-        )
-        self._steps = {round(share * cell.steps) for share in SHARES}
-        self._looks: list[dict[str, float | None]] = []
-
-    def __call__(self, step: int, most: int) -> None:
-        """Measure the network where that step is one of those."""
-        if step not in self._steps:
-            return
-        still = copy.deepcopy(self._network).requires_grad_(False)
-        try:
-            results = _of_few(self._cell, still, self._task, self._cell.seed_of("search"))
-            sensitivity = fmean(one.value for one in results.values())
-        except ZeroFeaturesError:
-            sensitivity = None
-        self._looks.append(
-            {
-                "steps": step,
-                "accuracy": judged(still, self._task.test)[1],
-                "sensitivity": sensitivity,
-                **pairs_answers(still, self._pairs),
-                "probe": probe_accuracy(still, self._probe),
-            }
-        )
-
-    def columns(self) -> dict[str, Any]:
-        """A column for each thing that was measured, of one number a look; None where a look does
-        not have it."""
-        columns = {name: tuple(point[name] for point in self._looks) for name in self._looks[0]}
-        return {
-            f"along_{name}": None if None in values else values for name, values in columns.items()
-        }
-
-
-def pairs_answers(network: TextNetwork, pairs: TextPairs) -> dict[str, float | None]:
+def pairs_answers(network: TextNetwork, pairs: Pairs) -> dict[str, float | None]:
     """What a network makes of pairs: the answer to those that mean the same, and how well it tells
     the others.
 
@@ -496,15 +419,14 @@ def pairs_answers(network: TextNetwork, pairs: TextPairs) -> dict[str, float | N
             that means the same,
         ties half (AUC); None where no pair is flipped, or where some phi(A) = 0.
     """
-    first, second = (_features(network, rows) for rows in pairs.rows())
+    first, second = (_features(network, texts.rows()) for texts in pairs)
     before, after = (network.head(features).squeeze(1) > 0 for features in (first, second))
-    same = ~pairs.flipped
-    unchanged = float((before == after)[same].double().mean())
+    same, told = pairs[0].labels == pairs[1].labels, None
     lengths = torch.linalg.vector_norm(first.double(), dim=1)
-    if not bool(pairs.flipped.any()) or not bool((lengths > 0).all()):
-        return {"kept": unchanged, "told": None}
-    moved = torch.linalg.vector_norm((second - first).double(), dim=1) / lengths
-    return {"kept": unchanged, "told": auc(moved[same].numpy(), moved[pairs.flipped].numpy())}
+    if not bool(same.all()) and bool((lengths > 0).all()):
+        moved = torch.linalg.vector_norm((second - first).double(), dim=1) / lengths
+        told = auc(moved[same].numpy(), moved[~same].numpy())
+    return {"kept": float((before == after)[same].double().mean()), "told": told}
 
 
 def probe_accuracy(network: TextNetwork, probe: Task) -> float:
@@ -512,13 +434,14 @@ def probe_accuracy(network: TextNetwork, probe: Task) -> float:
     texts, min-norm."""
     parts = (_features(network, part.rows()) for part in (probe.training, probe.test))
     learned, test = (torch.cat([part, torch.ones(len(part), 1)], dim=1).double() for part in parts)
-    weights = torch.linalg.lstsq(
-        learned, probe.training.labels.double().unsqueeze(1), driver="gelsd"
-    ).solution
+    labels = probe.training.labels.double().unsqueeze(1)
+    weights = torch.linalg.lstsq(learned, labels, driver="gelsd").solution
     return share_right(probe.test.labels * (test @ weights).squeeze(1))
 
 
 @torch.no_grad()
 def _features(network: TextNetwork, rows: Float[Tensor, "m n d"]) -> Float[Tensor, "m h"]:
     weight = network.head.weight
-    return torch.cat([network.features(some.to(weight)) for some in rows.split(_AT_ONCE)]).cpu()
+    return torch.cat(
+        [network.features(some.to(weight)) for some in rows.split(TEXTS_AT_ONCE)]
+    ).cpu()

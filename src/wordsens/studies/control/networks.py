@@ -1,8 +1,8 @@
 """Small text networks, fully connected or of attention, made from an architecture and a seed."""
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import torch
@@ -15,196 +15,16 @@ from wordsens.maps.attention.scores import SCORES
 from wordsens.maps.function import FunctionFeatures
 from wordsens.seeds import Seed, generator
 
-
-class TextNetwork(nn.Module, ABC):
-    """A torch module from texts (*batch, n, d) to logits (*batch): head(features(X)), positive for
-    the label +1.
-
-    Attributes:
-        head: the linear layer on the features.
-    """
-
-    head: nn.Linear
-
-    @abstractmethod
-    def states(self, texts: Float[Tensor, "*batch n d"]) -> list[Tensor]:
-        """The states behind each layer, lowest first; the axes behind *batch are the layer's
-        features."""
-
-    @abstractmethod
-    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch h"]:
-        """The vector that the head reads: the phi whose sensitivity is controlled and measured."""
-
-    @abstractmethod
-    def certified_layer(self) -> AttentionFeatures | None:
-        """The first layer as a map that has certificates; None where it is none."""
-
-    def forward(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch"]:
-        return self.head(self.features(texts)).squeeze(-1)
-
-    def feature_map(self, layer: int | None = None) -> FunctionFeatures:
-        """A feature map for `ws.word_sensitivity`: the features, or the states behind one layer (1,
-        2, ...)."""
-        if layer is None:
-            return FunctionFeatures(self.features, batched=True, name=type(self).__name__)
-
-        def behind(texts: Tensor) -> Tensor:
-            return self.states(texts)[layer - 1].flatten(texts.ndim - 2)
-
-        weight = self.head.weight
-        name = f"{type(self).__name__}, layer {layer}"
-        return FunctionFeatures(
-            behind, batched=True, name=name, dtype=weight.dtype, device=weight.device
-        )
-
-
-def draw_parameters(network: nn.Module, stream: torch.Generator) -> None:
-    """Fill a network with the weights that a stream of random numbers gives, whatever torch's
-    global state.
-
-    A weight of a linear layer is N(0, 1 / its inputs), its bias 0; a LayerNorm starts as the
-    identity.
-    """
-    for module in network.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=module.in_features**-0.5, generator=stream)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-        elif isinstance(module, nn.LayerNorm):
-            module.reset_parameters()
-
-
-class DenseNetwork(TextNetwork):
-    """h_l = sqrt(2) relu(W_l h_(l-1) + b_l), h_0 = flat(X): one weight for each place of the text.
-
-    Args:
-        n, d: the shape of a text.
-        hidden: features of every layer.
-        layers: how many.
-    """
-
-    def __init__(self, n: int, d: int, *, hidden: int, layers: int):
-        super().__init__()
-        sizes = [n * d] + [hidden] * layers
-        self.stack = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
-        self.head = nn.Linear(hidden, 1)
-
-    def states(self, texts: Float[Tensor, "*batch n d"]) -> list[Tensor]:
-        state, result = texts.flatten(-2), []
-        for layer in self.stack:
-            state = math.sqrt(2) * torch.relu(layer(state))
-            result.append(state)
-        return result
-
-    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch h"]:
-        return self.states(texts)[-1]
-
-    def certified_layer(self) -> None:
-        return None
-
-
-POOLINGS = ("mean", "max", "first")
-
-
-class AttentionBlock(nn.Module):
-    """Y = a(Q K^T / (T sqrt(d))) V with Q = X W_q + b_q, K = X W_k + b_k, V = X W_v; V = X without
-    a value matrix.
-
-    a: the score, row by row; scores that are not divided by their sum are divided by n. With
-    `residual` X is added, with `norm` each row goes through LayerNorm; with `mlp` each row then
-    goes through a layer of `hidden` ReLU units, which has its own residual and LayerNorm (after it,
-    as in BERT). There are no positions: the block is equivariant.
-    """
-
-    def __init__(
-        self,
-        d: int,
-        *,
-        score: str,
-        temperature: float,
-        value: bool,
-        residual: bool,
-        norm: bool,
-        mlp: int | None,
-    ):
-        super().__init__()
-        self._score, self._scale, self._residual = (
-            SCORES[score],
-            1 / (temperature * math.sqrt(d)),
-            residual,
-        )
-        self.query, self.key = nn.Linear(d, d), nn.Linear(d, d)
-        self.value = nn.Linear(d, d, bias=False) if value else None
-        self.norm = nn.LayerNorm(d) if norm else None
-        self.mlp = (
-            None if mlp is None else nn.Sequential(nn.Linear(d, mlp), nn.ReLU(), nn.Linear(mlp, d))
-        )
-        self.mlp_norm = nn.LayerNorm(d) if norm and mlp is not None else None
-
-    def forward(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
-        scores = (self.query(texts) * self._scale) @ self.key(texts).transpose(-1, -2)
-        weights = self._score.attention(scores)
-        if not self._score.normalized:
-            weights = weights / texts.shape[-2]
-        state = weights @ (texts if self.value is None else self.value(texts))
-        state = self._joined(texts, state, self.norm)
-        return state if self.mlp is None else self._joined(state, self.mlp(state), self.mlp_norm)
-
-    def alone(self) -> AttentionFeatures | None:
-        """The block in float64, where it is attention and nothing besides."""
-        if self._residual or self.norm is not None or self.mlp is not None:
-            return None
-        parts = [
-            part.detach().double() for part in (*self.query.parameters(), *self.key.parameters())
-        ]
-        query, on_query, key, on_key = parts
-        temperature = 1 / (self._scale * math.sqrt(len(query)))
-        return AttentionFeatures(
-            query.mT / temperature,
-            key.mT,
-            None if self.value is None else self.value.weight.detach().double().mT,
-            score=self._score,
-            bias=AttentionBias(query=on_query / temperature, key=on_key),
-        )
-
-    def _joined(self, before: Tensor, after: Tensor, norm: nn.LayerNorm | None) -> Tensor:
-        state = before + after if self._residual else after
-        return state if norm is None else norm(state)
-
-
-class AttentionNetwork(TextNetwork):
-    """Blocks of attention, then the rows pooled into one vector: their mean, largest entries, or
-    the first row."""
-
-    def __init__(self, d: int, blocks: list[AttentionBlock], *, pooling: str):
-        super().__init__()
-        self.blocks = nn.ModuleList(blocks)
-        self._pooling = pooling
-        self.head = nn.Linear(d, 1)
-
-    def states(self, texts: Float[Tensor, "*batch n d"]) -> list[Tensor]:
-        state, result = texts, []
-        for block in self.blocks:
-            state = block(state)
-            result.append(state)
-        return result
-
-    def certified_layer(self) -> AttentionFeatures | None:
-        block = self.blocks[0]
-        assert isinstance(block, AttentionBlock)
-        return block.alone()
-
-    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch d"]:
-        rows = self.states(texts)[-1]
-        if self._pooling == "mean":
-            return rows.mean(dim=-2)
-        return torch.amax(rows, dim=-2) if self._pooling == "max" else rows[..., 0, :]
-
-
 DENSE = "dense"
-LAYER_NAMES = (DENSE, *SCORES)
+
+POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {
+    "mean": lambda rows: rows.mean(dim=-2),
+    "max": lambda rows: torch.amax(rows, dim=-2),
+    "first": lambda rows: rows[..., 0, :],
+}
+
+# Beyond what trains on a processor in minutes, and before a mistyped number fills the memory.
 MOST_LAYERS = 64
-"""Beyond what trains on a processor in minutes, and before a mistyped number fills the memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,25 +61,130 @@ class Architecture:
     pooling: str = "mean"
 
     def __post_init__(self) -> None:
-        require_choice("layer", self.layer, LAYER_NAMES)
+        require_choice("layer", self.layer, (DENSE, *SCORES))
         require_choice("pooling", self.pooling, POOLINGS)
         require_count("layers", self.layers, most=MOST_LAYERS)
         require_count("hidden", self.hidden)
         require_positive("temperature", self.temperature)
-        if self.layer == DENSE:
-            for name in ("temperature", "value", "residual", "norm", "mlp", "pooling"):
-                if getattr(self, name) != getattr(Architecture, name):
-                    raise InputError(
-                        f"`{name}` (={getattr(self, name)!r}) is an option of attention, and "
-                        "`layer` is 'dense'; "
-                        "drop it"
-                    )
+        for name in OF_ATTENTION if self.layer == DENSE else ():
+            if getattr(self, name) != getattr(Architecture, name):
+                raise InputError(
+                    f"`{name}` (={getattr(self, name)!r}) is an option of attention, and `layer` "
+                    "is 'dense'; drop it"
+                )
 
-    @classmethod
-    def transformer(cls, layers: int, **options: object) -> "Architecture":
-        """Softmax attention with all that a transformer has: value matrices, residual connections,
-        LayerNorm, MLPs."""
-        return cls(**{"layers": layers, "residual": True, "norm": True, "mlp": True, **options})  # pyright: ignore
+
+OPTIONS = {option.name: option for option in fields(Architecture)}
+OF_ATTENTION = tuple(OPTIONS)[3:]
+
+
+class TextNetwork(nn.Module):
+    """A torch module from texts (*batch, n, d) to logits (*batch): head(features(X)), positive for
+    the label +1.
+
+    Attributes:
+        blocks: the layers, lowest first.
+        head: the linear layer on the features.
+    """
+
+    def __init__(
+        self, blocks: Iterable[nn.Module], features: int, pool: Callable[[Tensor], Tensor]
+    ):
+        super().__init__()
+        self.blocks, self._pool = nn.ModuleList(blocks), pool
+        self.head = nn.Linear(features, 1)
+
+    def states(self, texts: Float[Tensor, "*batch n d"]) -> list[Tensor]:
+        """The states behind each layer, lowest first; the axes behind *batch are the layer's
+        features."""
+        states = [texts]
+        for block in self.blocks:
+            states.append(block(states[-1]))
+        return states[1:]
+
+    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch h"]:
+        """The vector that the head reads: the phi whose sensitivity is controlled and measured."""
+        return self._pool(self.states(texts)[-1])
+
+    def forward(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch"]:
+        return self.head(self.features(texts)).squeeze(-1)
+
+    def feature_map(self, layer: int | None = None) -> FunctionFeatures:
+        """A feature map for `ws.word_sensitivity`: the features, or the states behind one layer (1,
+        2, ...)."""
+        weight = self.head.weight
+        return FunctionFeatures(
+            self.features
+            if layer is None
+            else lambda texts: self.states(texts)[layer - 1].flatten(texts.ndim - 2),
+            batched=True,
+            name="TextNetwork" if layer is None else f"TextNetwork, layer {layer}",
+            dtype=weight.dtype,
+            device=weight.device,
+        )
+
+    def certified_layer(self) -> AttentionFeatures | None:
+        """The first layer as a map that has certificates; None where it is none."""
+        block = self.blocks[0]
+        return block.alone() if isinstance(block, AttentionBlock) else None
+
+
+class DenseLayer(nn.Linear):
+    """sqrt(2) relu(W h + b); the h of the first layer is the flattened text, so that each place of
+    it has a weight."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        state = input if input.shape[-1] == self.in_features else input.flatten(-2)
+        return math.sqrt(2) * torch.relu(super().forward(state))
+
+
+class AttentionBlock(nn.Module):
+    """Y = a(Q K^T / (T sqrt(d))) V with Q = X W_q + b_q, K = X W_k + b_k, V = X W_v; V = X without
+    a value matrix.
+
+    a: the score, row by row; scores that are not divided by their sum are divided by n. With
+    `residual` X is added, with `norm` each row goes through LayerNorm; with `mlp` each row then
+    goes through a layer of `hidden` ReLU units, which has its own residual and LayerNorm (after it,
+    as in BERT). There are no positions: the block is equivariant.
+    """
+
+    def __init__(self, d: int, architecture: Architecture):
+        super().__init__()
+        self._of, hidden = architecture, architecture.hidden
+        self._scale = 1 / (architecture.temperature * math.sqrt(d))
+        self.query, self.key = nn.Linear(d, d), nn.Linear(d, d)
+        self.value = nn.Linear(d, d, bias=False) if architecture.value else None
+        self.norm = nn.LayerNorm(d) if architecture.norm else None
+        parts = (nn.Linear(d, hidden), nn.ReLU(), nn.Linear(hidden, d))
+        self.mlp = nn.Sequential(*parts) if architecture.mlp else None
+        self.mlp_norm = nn.LayerNorm(d) if architecture.norm and architecture.mlp else None
+
+    def forward(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
+        score = SCORES[self._of.layer]
+        scores = (self.query(texts) * self._scale) @ self.key(texts).mT
+        weights = score.attention(scores) / (1 if score.normalized else texts.shape[-2])
+        attended = weights @ (texts if self.value is None else self.value(texts))
+        state = self._joined(texts, attended, self.norm)
+        return state if self.mlp is None else self._joined(state, self.mlp(state), self.mlp_norm)
+
+    def _joined(self, before: Tensor, after: Tensor, norm: nn.LayerNorm | None) -> Tensor:
+        state = before + after if self._of.residual else after
+        return state if norm is None else norm(state)
+
+    def alone(self) -> AttentionFeatures | None:
+        """The block in float64, where it is attention and nothing besides."""
+        if self._of.residual or self._of.norm or self._of.mlp:
+            return None
+        weights = {name: one.detach().double() for name, one in self.named_parameters()}
+        temperature = self._of.temperature
+        bias = AttentionBias(query=weights["query.bias"] / temperature, key=weights["key.bias"])
+        return AttentionFeatures(
+            weights["query.weight"].mT / temperature,
+            weights["key.weight"].mT,
+            weights["value.weight"].mT if self._of.value else None,
+            score=SCORES[self._of.layer],
+            bias=bias,
+        )
 
 
 def build_network(
@@ -270,36 +195,30 @@ def build_network(
     *,
     dtype: torch.dtype = torch.float32,
 ) -> TextNetwork:
-    """The network of that architecture for texts (n, d), with weights that the seed decides.
+    """The network of that architecture for texts (n, d), with weights that the seed decides: of a
+    linear layer N(0, 1 / its inputs), biases 0; a LayerNorm starts as the identity.
 
     Attention takes texts of any length; n is for dense layers.
 
     >>> network = build_network(Architecture(layer="relu", mlp=True), 5, 8, seed=1)
     >>> network(torch.ones(3, 5, 8)).shape, network.feature_map()
-    (torch.Size([3]), FunctionFeatures(AttentionNetwork, batched=True, dtype=float32))
+    (torch.Size([3]), FunctionFeatures(TextNetwork, batched=True, dtype=float32))
     """
     require_count("n", n, least=2)
     require_count("d", d)
-    one = architecture
+    layers, hidden = architecture.layers, architecture.hidden
     # On no device yet: torch would fill the weights from its global state, which is then changed.
     with torch.device("meta"):
-        network: TextNetwork
-        if one.layer == DENSE:
-            network = DenseNetwork(n, d, hidden=one.hidden, layers=one.layers)
+        if architecture.layer == DENSE:
+            blocks = [DenseLayer(*sizes) for sizes in pairwise([n * d, *[hidden] * layers])]
+            network = TextNetwork(blocks, hidden, lambda state: state)
         else:
-            blocks = [
-                AttentionBlock(
-                    d,
-                    score=one.layer,
-                    temperature=one.temperature,
-                    value=one.value,
-                    residual=one.residual,
-                    norm=one.norm,
-                    mlp=one.hidden if one.mlp else None,
-                )
-                for _ in range(one.layers)
-            ]
-            network = AttentionNetwork(d, blocks, pooling=one.pooling)
-    network = network.to_empty(device="cpu").to(dtype)
-    draw_parameters(network, generator(seed, "network"))
+            blocks = [AttentionBlock(d, architecture) for _ in range(layers)]
+            network = TextNetwork(blocks, d, POOLINGS[architecture.pooling])
+    network, stream = network.to_empty(device="cpu").to(dtype), generator(seed, "network")
+    for name, weights in network.named_parameters():
+        if weights.ndim == 2:
+            nn.init.normal_(weights, std=weights.shape[1] ** -0.5, generator=stream)
+        else:
+            nn.init.constant_(weights, float("norm.weight" in name))
     return network

@@ -1,27 +1,41 @@
 """Small networks trained with their word sensitivity held, raised or lowered, and what comes of
 it."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
+from wordsens.display.numbers import plural
+from wordsens.display.view import Finding
 from wordsens.errors import InputError
 from wordsens.models.embedding import load_encoder
-from wordsens.studies.control.cell import CONTROLS, HOLD, ControlCell, measure_control
-from wordsens.studies.control.summary import summarize
-from wordsens.sweeps.experiment import (
-    Experiment,
-    Grids,
+from wordsens.studies.control.cell import (
+    ALONG,
+    HOLD,
+    STRENGTHS,
+    TASK_TITLES,
+    ControlCell,
+    measure,
 )
-from wordsens.sweeps.store import Record
-from wordsens.sweeps.texts import (
-    Embedded,
-    available,
+from wordsens.sweeps.study import (
+    INTERVALS,
+    Preset,
+    Study,
+    Tables,
+    changes,
+    means,
+    tally,
+    text_title,
 )
+from wordsens.sweeps.texts import Embedded, available
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# Fewer labelled texts leave less than ten held out, which tells two accuracies apart in no case.
 LEAST_TEXTS = 50
-"""Fewer labelled texts leave less than ten held out, which tells two accuracies apart in no
-case."""
 
+# Stacks of softmax attention: alone, with residual connections, with LayerNorm, with both, and a
+# transformer.
 STACKS: tuple[dict[str, bool], ...] = (
     {},
     {"residual": True},
@@ -29,8 +43,6 @@ STACKS: tuple[dict[str, bool], ...] = (
     {"residual": True, "norm": True},
     {"residual": True, "norm": True, "mlp": True},
 )
-"""Stacks of softmax attention: alone, with residual connections, with LayerNorm, with both, and a
-transformer."""
 
 _LARGE: dict[str, Any] = {
     "n": [8, 16, 32, 64, 128, 256],
@@ -40,12 +52,16 @@ _LARGE: dict[str, Any] = {
     "real": (64, 64),
     "layers": ["dense", "softmax", "relu"],
     "held": ["dense", "softmax"],
-    "others": [name for name in CONTROLS if name != HOLD],
+    "others": [name for name in STRENGTHS if name != HOLD],
     "stacks": STACKS,
     "along": ["dense", "softmax", "relu"],
     "along_real": True,
 }
 
+# Draws, steps; n of the tasks against the length; n of the controls, S to hold; n of the stacks
+# and their layers; n and d of real texts; networks along n, those that are controlled, the other
+# controls, the stacks; networks that are measured along their training, and whether those of real
+# texts are.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "draws": 5,
@@ -65,29 +81,30 @@ PRESETS: dict[str, dict[str, Any]] = {
     "laptop": {"draws": 5, "steps": 300, **_LARGE},
     "full": {"draws": 20, "steps": 600, **_LARGE},
 }
-"""Draws, steps; n of the tasks against the length; n of the controls, S to hold; n of the stacks
-and their layers; n and d of real texts; networks along n, those that are controlled, the other
-controls, the stacks; networks that are measured along their training, and whether those of real
-texts are."""
 
 
-def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
+def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Preset:
     """Networks on one-word and majority tasks against n, under controls, on real texts, by layer,
     along training."""
-    size = PRESETS[scale]
+    size, d = PRESETS[scale], 32
     common: dict[str, Any] = {"draw": list(range(size["draws"])), "steps": size["steps"]}
-    tasks, d = ["one-word", "majority"], 32
-    grids: list[dict[str, Any]] = [
-        {**common, "task": tasks, "layer": size["layers"], "n": size["n"], "d": d}
-    ]
-    at = {**common, "task": tasks, "layer": size["held"], "n": size["controlled"], "d": d}
-    grids += [{**at, "control": HOLD, "target": size["targets"]}, {**at, "control": size["others"]}]
+    tasks = {**common, "task": ["one-word", "majority"], "d": d}
+    at = {**tasks, "layer": size["held"], "n": size["controlled"]}
+    held, followed = (
+        {"control": HOLD, "target": size["targets"]},
+        {"along": True, "control": ["none", "pairs"]},
+    )
     lengths, layers = size["depths"]
     stack = {**common, "task": "one-word", "n": lengths, "d": d, "layers": layers, "by_layer": True}
-    grids += [{**stack, "steps": 0, **options} for options in size["stacks"]]
-    grids += [{**stack, **options} for options in (size["stacks"][0], size["stacks"][-1])]
-    followed = {"along": True, "control": ["none", "pairs"]}
-    grids += [{**at, "layer": size["along"], **followed}]
+    stacks = size["stacks"]
+    grids = [
+        {**tasks, "layer": size["layers"], "n": size["n"]},
+        {**at, **held},
+        {**at, "control": size["others"]},
+        *({**stack, "steps": 0, **options} for options in stacks),
+        *({**stack, **options} for options in (stacks[0], stacks[-1])),
+        {**at, "layer": size["along"], **followed},
+    ]
     n, most = size["real"]
     try:
         enough = available(source, n) >= LEAST_TEXTS
@@ -98,29 +115,235 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
             f"fewer than {LEAST_TEXTS} labelled texts have {n} words: real texts are left out"
         ]
     d = min(most, load_encoder(source.encoder).dimension)
-    real = {
-        **common,
-        "task": "texts",
-        "text": source.model_dump(mode="json"),
-        "n": n,
-        "d": d,
-        "layer": size["held"],
+    text = {"task": "texts", "text": source.model_dump(mode="json"), "n": n, "d": d}
+    real = {**common, **text, "layer": size["held"]}
+    return [*grids, real, {**real, **held}, *[{**real, **followed}] * size["along_real"]], []
+
+
+_SIZE = ["network", "task", "n", "d", "steps"]
+_SETTING = [*_SIZE, "control", "strength"]
+_MAIN, _LAYERS, _ALONG = "Accuracy and S", "S behind the layers", "Along the training"
+_TIMES, _CHANGE = "S over that without", "change of accuracy"
+_FIRST = ["network", "task", "n", "control", "accuracy", "S", "died", _TIMES, _CHANGE]
+_SHARES = {title: name for title, name in ALONG.items() if title != "S"}
+
+
+def tables(records: "DataFrame") -> Tables:
+    """Every setting, with what its control changes; S behind the layers; looks at a training."""
+    layers, looks, others = parts(records)
+    columns = {"S": "sensitivity", "accuracy": "accuracy", "robust": "robust"}
+    columns |= {"median word": "median_word"}
+    main = means(others, _SETTING, columns, ("accuracy", "robust"))
+    main["died"] = others.groupby(_SETTING, dropna=False, sort=False)["died"].sum().to_numpy()
+    settings = others.loc[others["control"] != "none", _SETTING].drop_duplicates()
+    plain = others[others["control"] == "none"].drop(columns=["control", "strength"])
+    base = plain.merge(settings, on=_SIZE)
+    for heading, column in ((_TIMES, "sensitivity"), (_CHANGE, "accuracy")):
+        change = changes(others, base, _SETTING, column, relative=heading == _TIMES)
+        main = main.merge(change, "left", _SETTING).rename(columns={"change": heading})
+    of_layers = {"first": "first", "at most": "first_upper", "last": "last", "factor": "factor"}
+    return {
+        _MAIN: main.reindex(columns=[*_FIRST, *main.columns.difference(_FIRST, sort=False)]),
+        _LAYERS: means(layers, [*_SETTING, "layers"], of_layers),
+        _ALONG: means(looks, [*_SETTING, "along_steps"], ALONG, _SHARES),
     }
-    grids += [real, {**real, "control": HOLD, "target": size["targets"]}]
-    return grids + ([{**real, **followed}] if size["along_real"] else []), []
 
 
-def _figures(records: Sequence[Record]) -> Mapping[str, Any]:
-    from wordsens.studies.control.figures import control_figures
+def parts(records: Any) -> tuple[Any, Any, Any]:
+    """The records by table: those measured behind each layer; those measured along the training, a
+    row for each look; the others, networks whose units died among them, which have no accuracy
+    here, so that they are in no mean."""
+    titled = records.assign(
+        network=list(map(_network, records.to_dict("records"))),
+        map=[_MAPS.get(layer, f"{layer}-raf") for layer in records["layer"]],
+        task=list(map(_task, records["task"], records["text"])),
+        accuracy=records["value"].where(records["sensitivity"].notna()),
+        died=records["sensitivity"].isna(),
+        length=[f"{n} words" for n in records["n"]],
+        weights=["trained" if steps else "random" for steps in records["steps"]],
+        control=list(map(_control, records["control"], records["target"])),
+    ).sort_values(["task", "network", "steps", "n", "control"], kind="stable")
+    titled["panel"] = titled["task"] + ": " + titled["network"] + ", " + titled["length"]
+    stacked, followed = (
+        titled[name].map(lambda values: isinstance(values, tuple))
+        for name in ("by_layer", "along_steps")
+    )
+    layers, looks = titled[stacked].copy(), titled[followed].copy()
+    layers["first"], layers["last"] = (layers["by_layer"].str[place] for place in (0, -1))
+    layers["factor"] = list(map(_growth, layers["by_layer"]))
+    for name in ALONG.values():
+        missing = looks["along_steps"].map(lambda steps: (None,) * len(steps))
+        looks[name] = looks[name].where(looks[name].notna(), missing)
+    looks = looks.explode(["along_steps", *ALONG.values()], ignore_index=True)
+    numbers = dict.fromkeys(ALONG.values(), float) | {"along_steps": int}
+    return layers, looks.astype(numbers), titled[~stacked & ~followed]
 
-    return control_figures(records)
+
+_MAPS = {"dense": "rf", "softmax": "raf"}
+_LAYER_TITLES = {"dense": "fully connected", "relu": "ReLU"}
 
 
-CONTROL = Experiment(
+def _network(record: dict[str, Any]) -> str:
+    """The network in words: "softmax, 6 layers, residual, LayerNorm"."""
+    layer = record["layer"]
+    parts = [_LAYER_TITLES.get(layer, layer)]
+    parts += [f"{record['layers']} layers"] * (record["layers"] > 1)
+    options = {"residual": "residual", "norm": "LayerNorm", "mlp": "MLP"}
+    # A fully connected network has none of them, which pandas may write as NaN.
+    return ", ".join([*parts, *(options[name] for name in options if record[name] is True)])
+
+
+def _task(task: str, text: Any) -> str:
+    """The task in words, and of which texts it is."""
+    return TASK_TITLES[task] + (f" of {text_title(text)}" if isinstance(text, str) else "")
+
+
+def _growth(values: tuple[float, ...]) -> float | None:
+    """The factor of S from one layer to the next, geometric mean; None where S is 0 behind the
+    first."""
+    return (values[-1] / values[0]) ** (1 / (len(values) - 1)) if values[0] and values[1:] else None
+
+
+def _control(control: str, target: Any) -> str:
+    """The control, with the S that it holds."""
+    return f"{control} {target:g}" if control == HOLD else control
+
+
+def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+    """Accuracy against the length; what controls do to S and accuracy; S over layers and along the
+    training, and how many networks died."""
+    layers, looks, others = parts(records)
+    plain = others[(others["control"] == "none") & (others["steps"] > 0)]
+    lengths = plain.groupby(["network", "task", "d"])["n"]
+    plain = plain.assign(shortest=lengths.transform("min"), longest=lengths.transform("max"))
+    plain = plain[plain["shortest"] < plain["longest"]]
+    few, many = (plain[plain["n"] == plain[end]] for end in ("shortest", "longest"))
+    rows = changes(many, few, ["network", "task", "shortest", "longest"], "accuracy")
+    if len(rows):
+        phrase = "{0.network}, {0.task}, {0.shortest} to {0.longest} words: {0.change}"
+        sentence = (
+            "From the shortest texts to the longest, accuracy without control "
+            f"{tally(rows['change'], 'rises', 'falls')} "
+            f"({'; '.join(map(phrase.format, rows.itertuples()))})."
+        )
+        yield Finding(sentence, rows=tuple(plain["cell"]))
+    if _MAIN in tables:
+        controlled = tables[_MAIN].dropna(subset=[_TIMES])
+        phrases = [
+            f"{control}: S {tally(rows[_TIMES], 'rises', 'falls', none=1.0)}. Accuracy: "
+            f"{tally(rows[_CHANGE], 'rises', 'falls')}"
+            for control, rows in controlled.groupby(controlled["control"].str.split().str[0])
+        ]
+        if phrases:
+            tasks = _listed(controlled["task"])
+            sentence = f"Compared with no control ({tasks}), control {'. Control '.join(phrases)}."
+            compared = others["panel"].isin(others.loc[others["control"] != "none", "panel"])
+            yield Finding(sentence, rows=tuple(others.loc[compared, "cell"]))
+    clauses, died = [], others["died"].sum()
+    if len(layers):
+        changed = tally(tables[_LAYERS]["factor"], "grows", "falls", none=1.0)
+        clauses.append(f"From layer to layer ({_listed(layers['task'])}) S {changed}.")
+    if len(looks):
+        start, end = (looks[looks["along_steps"] == step] for step in (0, looks["steps"]))
+        rows = changes(end, start, _SETTING, "along_sensitivity")
+        changed = tally(rows["change"], "rises", "falls")
+        clauses.append(f"During the training ({_listed(looks['task'])}) S {changed}.")
+    if died:
+        clauses.append(
+            f"In {died} of {plural(len(records), 'training')} all units of the network died: its "
+            "features are 0, S is not defined, and no mean counts it."
+        )
+    if clauses:
+        cells = [*layers["cell"], *looks["cell"], *others.loc[others["died"], "cell"]]
+        yield Finding(" ".join(clauses), rows=tuple(dict.fromkeys(cells)))
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(names.unique())
+
+
+def figures(records: "DataFrame") -> dict[str, Any]:
+    """Accuracy and S against the length, S against its target, accuracy against S by control, S by
+    layer, and what changes along the training."""
+    from wordsens.plotting import lines
+    from wordsens.plotting.figures import label_of
+    from wordsens.plotting.style import BARS
+
+    layers, looks, others = parts(records)
+    s, share, colour = "word sensitivity S", "share, or AUC", ["map", "network"]
+    columns, by_map = {s: "sensitivity", "accuracy": "accuracy"}, [*colour, "task"]
+    plain = others[(others["control"] == "none") & (others["steps"] > 0)]
+    plain = plain[plain.groupby("task")["n"].transform("nunique") > 1]
+    lengths = means(plain, [*by_map, "n"], columns, ["accuracy"])
+    held = others[others["control"].str.startswith(HOLD)]
+    ends = [(end, end) for end in (held["target"].min(), held["target"].max())]
+    beside = others[others["panel"].isin(held["panel"])].dropna(subset=["accuracy"])
+    tradeoff = means(beside, ["panel", "control", "target"], columns, ["accuracy"])
+    tradeoff[s] = [float(f"{estimate.value:.3g}") for estimate in tradeoff[s]]
+    tradeoff["control"] = tradeoff["control"].str.replace(f"{HOLD}.*", "held", regex=True)
+    places = layers["by_layer"].map(lambda values: tuple(range(1, len(values) + 1)))
+    where = {"place": places, "panel": layers["weights"] + ", " + layers["length"]}
+    behind = layers.assign(**where).explode(["by_layer", "place"])
+    behind = means(behind.astype({"place": int}), ["panel", "network", "place"], {s: "by_layer"})
+    followed = looks[looks["control"] == "none"]
+    along = means(
+        followed.assign(step=followed["along_steps"] + 1), ["panel", "step"], _SHARES, _SHARES
+    )
+    along = along.melt(["panel", "step"], [*_SHARES], "measure", share)
+    of_task = {"colour": colour, "panel": "task"}
+    accuracy = {"guides": {"chance": [(None, 0.5)]}, "limits": (0.4, 1.03), **of_task}
+    own_scale = {"panel": "panel", "share_y": False}
+    drawn = {
+        "accuracy": (lengths, {"x": "n", "y": "accuracy", "log": "x", **accuracy}),
+        "sensitivity": (lengths, {"x": "n", "y": s, "log": "xy", **of_task}),
+        "target": (
+            means(held, [*by_map, "target"], columns),
+            {"x": "target", "y": s, "log": "xy", "guides": {"the target": ends}, **of_task},
+        ),
+        "tradeoff": (
+            tradeoff,
+            {"x": s, "y": "accuracy", "log": "x", "colour": "control", **own_scale},
+        ),
+        "layers": (behind, {"x": "place", "y": s, "log": "y", "colour": "network"}),
+        "along": (along, {"x": "step", "y": share, "log": "x", "colour": "measure"}),
+    }
+    labels = {
+        **{label_of(row, colour): row["network"] for row in others.to_dict("records")},
+        "held": "held at a target",
+        "n": "words of a text n",
+        "target": "target of S",
+        "place": "layer",
+        "step": "steps of the training + 1",
+    }
+    look = {"labels": labels, "caption": f"{BARS} {_CAPTION}"}
+    return {
+        f"control-{name}": lines(
+            frame, title=_TITLES[name], **{"panel": "panel", **look, **options}
+        )
+        for name, (frame, options) in drawn.items()
+        if len(frame.dropna(subset=[options["y"]]))
+    }
+
+
+_TITLES = {
+    "accuracy": "Accuracy against the length of the text",
+    "sensitivity": "Sensitivity of trained networks against the length",
+    "target": "Sensitivity held at a target",
+    "tradeoff": "Accuracy against sensitivity, by control",
+    "layers": "Sensitivity after each layer",
+    "along": "Along the training, without control",
+}
+_CAPTION = "S is a lower bound by the full search on held-out texts."
+
+STUDY = Study(
     name="control",
     Cell=ControlCell,
-    measure=measure_control,
+    measure=measure,
     preset=preset,
-    summarize=summarize,
-    figures=_figures,
+    tables=tables,
+    findings=findings,
+    figures=figures,
+    note=f"Means over draws, {INTERVALS}; networks that died are in none. S: a lower bound on "
+    "held-out texts. Robust: the share that stays right while one word of a few moves by sqrt(d), "
+    "an upper bound. docs/control.md explains the other columns.",
 )

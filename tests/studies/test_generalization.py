@@ -3,16 +3,16 @@ stored and resumed."""
 
 import json
 
+import pandas as pd
 import pytest
 import torch
 
 from tests.made_records import attempted
-from wordsens.display.numbers import number
 from wordsens.errors import InputError
-from wordsens.studies.generalization import cell as generalization
-from wordsens.studies.generalization.cell import GeneralizationCell
-from wordsens.studies.generalization.summary import generalization_series, summarize
-from wordsens.sweeps.sweep import Sweep, paper_sweep
+from wordsens.intervals import share_estimate
+from wordsens.studies import generalization
+from wordsens.studies.generalization import STUDY, GeneralizationCell
+from wordsens.sweeps.sweep import paper_sweep
 from wordsens.sweeps.texts import DatasetText, ReviewsText, available, labelled_texts
 
 USUAL = {
@@ -50,7 +50,7 @@ def test_a_cell_gives_the_same_values_whatever_ran_before(name):
     for one, record in zip(reversed(wanted), reversed(together), strict=True):
         forget()
         alone = attempted(one)
-        assert record.done and alone.done, (record.error, alone.error)
+        assert (record.error, alone.error) == (None, None)
         assert alone.value == pytest.approx(record.value, abs=1e-6)
         assert alone.output_before == pytest.approx(record.output_before, abs=1e-9)
         assert alone.cell == record.cell == one.key()
@@ -143,42 +143,84 @@ def test_a_training_set_leaves_the_texts_that_are_held_out(tmp_path):
         sizes(149)
 
 
-SWEEP = Sweep.parse(
-    {
-        "name": "small",
-        "experiment": "generalization",
-        "common": USUAL,
-        "grids": [
-            {
-                "map": ["rf", "raf"],
-                "training": ["fine-tuned", "retrained"],
-                "objective": ["error", "frontier"],
-            },
-        ],
-    }
-)
+def test_as_published_adds_the_alignment_on_padded_texts_at_the_smallest_size():
+    def grids(**choices):
+        sweep, _ = paper_sweep("generalization", "quick", **choices)
+        return set(sweep.cells())
+
+    added = grids(as_published=True) - grids()
+    assert grids() <= grids(as_published=True) and added
+    assert {(one.text.keep_special_tokens, one.text.padded_below) for one in added} == {(True, 240)}
+    assert {(one.objective, one.n, one.texts) for one in added} == {("alignment", 120, 25)}
 
 
-def test_findings_speak_of_the_median_at_one_half():
-    records = [attempted(one) for one in SWEEP.cells()]
-    series = generalization_series(records)
-    assert [(one.map, one.training) for one in series] == [
-        (name, training) for name in ("rf", "raf") for training in ("fine-tuned", "retrained")
+def _records(errors, **columns):
+    """Made-up frontiers and searches of RF and RAF: the least error by sample."""
+    rows = [
+        {"map": name, "training": training, "objective": objective, "sample": sample, "draw": 0}
+        | {"value": error + (name == "rf"), "gamma": 0.1, "alignment": error / 4}
+        | {"limits": (0.25, 0.5, 1.0), "least_errors": (9.0, error + (name == "rf"), 0.0)}
+        | {"least_alignments": (1.0, error / 4, 0.0), "cell": f"{name} {training} {sample}"}
+        for name in ("rf", "raf")
+        for training in ("fine-tuned", "retrained")
+        for objective in ("frontier", f"{training}-alignment")
+        for sample, error in enumerate(errors)
     ]
-    assert all(one.below_bound == 0 and one.samples == 1 for one in series)
-    at_half = next(record for record in records if record.objective == "frontier").least_errors[2]
-    assert series[0].median() == at_half
-    assert all(one.texts == SWEEP.cells()[0].texts for one in series)
-    larger = [record.replace(texts=2 * record.texts) for record in records]
-    both = generalization_series([*larger, *records])
-    assert [(one.map, one.training, one.texts) for one in both] == [
-        (one.map, one.training, times * one.texts) for one in series for times in (1, 2)
+    usual = {"text": "gaussian", "n": 40, "texts": 100, "labels": "linear", "bound": 0.0}
+    return pd.DataFrame(rows).assign(**usual | {"accuracy": 0.6, "spec": "{}"} | columns)
+
+
+def test_the_table_and_findings_speak_of_every_sample_below_one_half():
+    errors = [0.1, 0.2, 0.4, 0.8, 0.9, 1.8]
+    records = pd.concat([_records(errors, texts=size) for size in (300, 100)])
+    summary = STUDY.summary(records)
+    frame = summary.table()
+    assert frame["N"].tolist() == [100, 300] * 4
+    rf, raf = (frame[frame["map"] == name].iloc[0] for name in ("RF", "RAF (softmax)"))
+    assert (raf["Err"], raf["Err low"], raf["Err high"]) == (pytest.approx(0.6), 0.1, 1.8)
+    assert (raf["Err < 1"], rf["Err < 1"]) == (pytest.approx(5 / 6), 0)
+    assert raf["Err < 1 low"] == share_estimate(5, 6).low
+    assert rf["Err < 2.25"] == pytest.approx(5 / 6) and frame["samples"].tolist() == [6] * 8
+    assert summary.table(1)["draws"].sum() == (records["objective"] != "frontier").sum()
+    noticed, correlation, theorem = (finding.sentence for finding in summary.findings)
+    assert "RF on Gaussian texts in 0 of 4, RAF (softmax) on Gaussian texts in 4 of 4" in noticed
+    assert "RAF (softmax) 1.00 [1.00, 1.00] (1.00 [1.00, 1.00] where γ is below" in correlation
+    assert "2.25, (2 − 0.5)²" in theorem and "For RF no difference is claimed in 4" in theorem
+    assert "For RAF (softmax) most samples lie below in 4 of 4" in theorem
+    assert all(set(finding.rows) == set(records["cell"]) for finding in summary.findings)
+    assert STUDY.summary(_records(errors, bound=1.0)).table()["below bound"].tolist() == [
+        0,
+        0,
+        10,
+        10,
     ]
-    *maps, theory = summarize(records).findings
-    assert len(maps) == 2
-    assert any(
-        "median least errors" in one.known and f"{number(at_half)} fine-tuned" in one.known
-        for one in maps
+
+
+def test_texts_as_published_are_one_column_and_no_row():
+    plain = _records([0.1, 0.2, 0.4])
+    published = plain[plain["objective"] != "frontier"].assign(
+        objective="alignment", spec='{"text": {"padded_below": 240}}', value=plain["value"] + 0.5
     )
-    assert "at least 2.25, (2 − 0.5)²" in theory.sentence
-    assert summarize([]).findings == ()
+    alone, both = (STUDY.summary(part).table() for part in (plain, pd.concat([plain, published])))
+    assert both["Err as published"].tolist() == pytest.approx([0.5] * 4)
+    assert (
+        both[list(alone)]
+        .drop(columns="Err as published")
+        .equals(alone.drop(columns="Err as published"))
+    )
+
+
+def test_every_sample_is_drawn_and_the_frontier_is_their_median():
+    figures = STUDY.figures(_records([1.0, 2.0, 7.0]))
+    assert set(figures) == {f"generalization-{name}-gaussian" for name in ("error", "frontier")}
+    scattered, frontier = figures.values()
+    assert len(scattered.axes) == len(frontier.axes) == 4
+    for panel in scattered.axes:
+        (marks,) = panel.containers
+        (curve,) = [line for line in panel.lines if line.get_linestyle() == ":"]
+        assert len(marks.lines[0].get_xdata()) == 3 and max(marks.lines[0].get_ydata()) == 6
+        assert curve.get_ydata() == pytest.approx([(2 - x) ** 2 for x in curve.get_xdata()])
+    assert "drawn there: 4." in scattered.caption
+    medians = {panel.get_title()[:3]: panel.containers[0].lines[0] for panel in frontier.axes}
+    assert medians["RAF"].get_ydata().tolist() == [9.0, 2.0, 0.0]
+    assert medians["RF,"].get_xdata().tolist() == [0.25, 0.5, 1.0]

@@ -1,1 +1,0 @@
-"""Word sensitivity over the layers of random and trained transformers."""
