@@ -190,7 +190,7 @@ def _serve(connection: Connection) -> None:
             function, arguments = pickle.loads(tasks.get())
             answer = pickle.dumps((function(*arguments), None))
         except BaseException as error:
-            known = isinstance(error, WordsensError)
-            known_error = error if known else WordsensError(f"{type(error).__name__}: {error}")
-            answer = pickle.dumps((None, known_error))
+            if not isinstance(error, WordsensError):
+                error = WordsensError(f"{type(error).__name__}: {error}")
+            answer = pickle.dumps((None, error))
         connection.send(answer)

@@ -10,15 +10,9 @@ import wordsens as ws
 from tests.made_records import CELLS
 from tests.maps.tiny_models import save_tiny
 from wordsens.errors import InputError
-from wordsens.sweeps.measurement import SensitivityCell
 from wordsens.sweeps import STUDIES
-from wordsens.sweeps.sweep import (
-    Sweep,
-    study_named,
-    load_sweep,
-    paper_sweep,
-    parse_sweep,
-)
+from wordsens.sweeps.measurement import SensitivityCell
+from wordsens.sweeps.sweep import Sweep, load_sweep, paper_sweep, parse_sweep, study_named
 from wordsens.sweeps.texts import (
     CorrelatedText,
     DatasetText,
@@ -91,12 +85,17 @@ def test_overrides_do_what_one_would_guess(override, seen):
         (GRIDS + "experiment: sensitvity\n", [], "did you mean 'sensitivity'?"),
         ("- a\n- b\n", [], "a sweep is a mapping with the keys name, experiment"),
         ("name: [", [], "a.yaml, line 1: not valid YAML"),
+        (GRIDS.replace("n: 5", "n: !!int five"), [], "a.yaml: not valid YAML"),
         ("a: " + "[" * 5000, [], "a.yaml"),
         (GRIDS.replace("n: 5", "n: 5, n: 6"), [], "a.yaml, line 5: not valid YAML: the key 'n' is"),
         (GRIDS + "common: {d: 8}\n", [], "line 6: not valid YAML: the key 'common' is given twice"),
         (GRIDS.replace("n: 5", "text: {kind: x, kind: y}"), [], "the key 'kind' is given twice"),
         (GRIDS, ["text={kind: x, kind: y}"], "the key 'kind' is given twice"),
-        (GRIDS.replace("n: 5", "n: &a 5, d: *a"), [], "a.yaml, line 5: not valid YAML: aliases (*name) are not read"),
+        (
+            GRIDS.replace("n: 5", "n: &a 5, d: *a"),
+            [],
+            "a.yaml, line 5: not valid YAML: aliases (*name) are not read",
+        ),
         (GRIDS, ["nn=3"], "`override` (='nn') must be one of name, device"),
         (GRIDS, [f"draw={list(range(100_000))}"], "500,000 cells, at most 200,000"),
     ],
@@ -129,28 +128,13 @@ def test_small_cells_are_named_by_what_can_change_them(name):
 
 
 def test_the_name_is_of_what_the_map_reads():
-    assert (
-        key(RF) == key(RF, depth=4)
-        if "depth" in cell(RF).used_options
-        else key(RF) == key(RF, activation="relu")
-    )
-    assert (
-        key(RF, text={"kind": "gaussian"})
-        == key(RF)
-        == key(RF, words="all")
-        == key(RF, radius=None)
-    )
+    for usual in ({"activation": "relu"}, {"text": {"kind": "gaussian"}}, {"words": "all"}):
+        assert key(RF) == key(RF, **usual)
+    assert key(RF) == key(RF, radius=None)
     assert key(RF, radius=2) == key(RF, radius=2.0)
     assert set(cell().spec()).isdisjoint({"depth", "width", "activation", "gaussian", "model"})
-    assert (
-        len(
-            {
-                key(RF, **one)
-                for one in ({}, {"seed": 1}, {"draw": 1}, {"words": {"sample": 2}}, {"steps": 3})
-            }
-        )
-        == 5
-    )
+    others = ({}, {"seed": 1}, {"draw": 1}, {"words": {"sample": 2}}, {"steps": 3})
+    assert len({key(RF, **keys) for keys in others}) == 5
 
 
 def test_real_texts_are_known_by_their_content(tmp_path):
@@ -231,6 +215,16 @@ def test_numbers_of_a_spec_are_those_of_python(spelled):
     assert parse_sweep(named.to_yaml()) == named
 
 
+def test_dates_are_texts():
+    sweep = parse_sweep("name: 2020-01-01\ngrids: [{n: 4}]")
+    assert sweep.name == "2020-01-01" and parse_sweep(sweep.to_yaml()) == sweep
+
+
+def test_words_are_chosen_in_one_way():
+    with pytest.raises(InputError, match="give sample or indices"):
+        cell(words={"sample": 2, "indices": [0]})
+
+
 @pytest.mark.parametrize("spelled", ["010", "1_0", "0x10", "1:20", "0o10"])
 def test_numbers_that_readers_of_yaml_take_differently_are_refused(spelled):
     with pytest.raises(InputError, match=f"`n` .='{spelled}'. must be a valid integer"):
@@ -292,7 +286,13 @@ def three_texts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "source", [IndependentText(), IndependentText(kind="orthogonal"), CorrelatedText(mean_cosine=0.5), ShippedText()]
+    "source",
+    [
+        IndependentText(),
+        IndependentText(kind="orthogonal"),
+        CorrelatedText(mean_cosine=0.5),
+        ShippedText(),
+    ],
 )
 def test_a_text_has_the_size_asked_for_and_rows_of_length_sqrt_d(source):
     text = load_text(source, 6, 16, draw=0, seed=0)

@@ -209,12 +209,11 @@ class Store(AbstractContextManager["Store"]):
 
     def arrays(self, key: str) -> "dict[str, Tensor] | None":
         """The tensors of a cell; None where none were kept."""
-        for (content,) in self._select("SELECT arrays FROM cells WHERE key = ?", key):
-            if content is not None:
-                from safetensors.torch import load
+        from safetensors.torch import load
 
-                return load(content)
-        return None
+        query = "SELECT arrays FROM cells WHERE key = ? AND arrays NOTNULL"
+        contents = [load(content) for (content,) in self._select(query, key)]
+        return contents[0] if contents else None
 
     def other_versions(self, experiment: str, code: str) -> int:
         """The number of finished cells of the experiment that another version of the code
