@@ -90,7 +90,7 @@ def test_documents_have_the_documented_keys(wordsens, documented):
     ("arguments", "message"),
     [
         (["run", "none.yaml"], "`spec` (='none.yaml') cannot be read as a text file"),
-        (["run", "small.yaml", "drow=3"], "override 'drow=3': `key` (='drow') must be one of"),
+        (["run", "small.yaml", "drow=3"], "`override` (='drow') must be one of"),
         (["run", "small.yaml", "--scheduler", "tcp://127.0.0.1:9"], "does not answer"),
         (["status", "small.yaml"], "holds no results.sqlite"),
         (["export", "small.yaml"], "is no folder"),
