@@ -172,7 +172,7 @@ def test_overrides_change_the_cells(wordsens, tmp_path, no_figures):
     frame = pd.read_parquet(document["records"])
     assert (set(frame["map"]), set(frame["n"]), set(frame["d"])) == ({"raf"}, {4, 5}, {6})
     wrong = wordsens("paper", "sensitivity", "nn=4")
-    assert (wrong.code, "override 'nn=4': `key` (='nn') must be one of" in wrong.err) == (2, True)
+    assert (wrong.code, "`override` (='nn') must be one of" in wrong.err) == (2, True)
 
 
 def test_an_interrupted_run_says_what_it_has_and_is_resumed(

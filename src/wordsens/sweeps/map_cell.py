@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 import torch
 from pydantic import Field, create_model, field_validator, model_validator
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, require_choice
 from wordsens.maps.registry import (
     MAPS,
     build_map,
@@ -98,6 +98,11 @@ class MapCell(_MapOptions, frozen=True):
     def _known_map(cls, name: str) -> str:
         return map_entry(name).name
 
+    @field_validator("search")
+    @classmethod
+    def _known_effort(cls, name: str) -> str:
+        return require_choice("search", name, EFFORTS)
+
     @model_validator(mode="after")
     def _options_of_the_map(self) -> "MapCell":
         if self.n * self.d > MOST_NUMBERS:
@@ -113,7 +118,7 @@ class MapCell(_MapOptions, frozen=True):
                 f"`{name}` (={getattr(self, name)!r}) is not an option of the map "
                 f"{self.map!r}, {takes}; drop it, or put the maps into grids of their own"
             )
-        _ = self.map_options, self.search_plan
+        _ = self.map_options
         if self.reads_texts_itself:
             for name in sorted(self.text.model_fields_set.intersection(ROW_KEYS)):
                 raise InputError(
