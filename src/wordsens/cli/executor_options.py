@@ -130,7 +130,7 @@ def measure_sweep(
     with Store(folder) as store:
         sweep.save(store.folder)
         run_missing(cells, store, options, witnesses=witnesses)
-        records = store.frame(place)
+        records: Any = store.frame(place)
         records = records.iloc[records["cell"].map(place).argsort()].reset_index(drop=True)
         return records, write_tables(records, store.folder, sweep.experiment)
 

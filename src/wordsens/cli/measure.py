@@ -290,7 +290,7 @@ def measure(options: MeasureOptions) -> None:
     with stopped_by_sigterm(), Store(options.out) as store:
         store.add_command(typed.get())
         measured, skipped = _measure_all(options, store)
-        records = store.frame(experiment="sensitivity")
+        records: Any = store.frame(experiment="sensitivity")
         given = records[records["text"] == "given"] if len(records) else records
         _print(measured, skipped, write_tables(given, store.folder, "measure"), options)
 

@@ -107,7 +107,7 @@ def _head(command: str, chosen: "Sweep") -> dict[str, str]:
     return {"command": command, "version": __version__, **names}
 
 
-def _counts(records: "DataFrame") -> dict[str, Any]:
+def _counts(records: Any) -> dict[str, Any]:
     """How many cells are done, which failed, and the seconds that all took."""
     if records.empty:
         return {"done": 0, "failed": [], "seconds": 0.0}

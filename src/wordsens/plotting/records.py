@@ -145,14 +145,15 @@ def series_along(
     """
     import pandas as pd
 
-    done = records[records["status"] == "done"]
+    done: Any = records[records["status"] == "done"]
     known = [str(name) for name in done if done[name].notna().any()]
     for argument, name in (("x", x), ("y", y), *(("by", name) for name in by or ())):
         require_choice(argument, name, known)
     if by is None:
         varying = varying_columns(done, besides=(x, *_OF_MAP))
         by = [name for name in varying if done.groupby(x)[name].nunique(dropna=False).max() > 1]
-    done = done[done[x].notna() & pd.to_numeric(done[y], errors="coerce").notna()]
+    numbers: Any = pd.to_numeric(done[y], errors="coerce")
+    done = done[done[x].notna() & numbers.notna()]
     if done.empty:
         raise InputError(
             f"`y` (={y!r}) is no number of any finished record that has {x}; run the sweep first"

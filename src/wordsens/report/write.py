@@ -50,7 +50,7 @@ def _pictures(part: Part, prefix: str) -> list[Picture]:
     if not part.done:
         return []
     texts = part.frame.get("text")
-    records = part.frame if texts is None else part.frame[texts != GIVEN]
+    records: Any = part.frame if texts is None else part.frame[texts != GIVEN]
     try:
         figures = of_experiment(records) if len(records) else {}
         if part.name == "sensitivity" and len(records):
