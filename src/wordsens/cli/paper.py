@@ -256,7 +256,7 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
             keys = [cell.key() for cell in sweep.cells()]
             with Store(folder, read_only=True) as store:
                 records = store.frame(keys)
-            done = 0 if records.empty else int((records["status"] == "done").sum())
+            done = 0 if records.empty else list(records["status"]).count("done")
             if done:
                 stdout().print(f"{done} of {len(keys)} cells are finished; of these:", style="bold")
                 print_view(summarize(records).view(verbose=options.verbose), stdout())
