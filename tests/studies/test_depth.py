@@ -10,7 +10,7 @@ from wordsens.studies import depth
 from wordsens.studies.depth import DepthCell, preset
 from wordsens.studies.depth import measure as measure_depth
 from wordsens.sweeps.sweep import paper_sweep
-from wordsens.sweeps.texts import DatasetText, PassagesText, QuestionsText, ReviewsText, documents
+from wordsens.sweeps.texts import DatasetText, ShippedText, documents
 
 SMALL = {"map": "transformer", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
 MODEL = {
@@ -97,7 +97,7 @@ def test_wrong_keys_are_refused():
 def test_shipped_questions_are_short_and_passages_long():
     words = {
         text.kind: [len(d.text.split()) for d in documents(text)]
-        for text in (QuestionsText(), PassagesText())
+        for text in (ShippedText(kind="questions"), ShippedText(kind="passages"))
     }
     assert max(words["questions"]) <= 45 < 60 <= min(words["passages"])
     assert all(len(lengths) >= 50 for lengths in words.values())
@@ -116,7 +116,7 @@ def test_kinds_of_a_table_are_texts_of_their_own(tmp_path):
     with pytest.raises(InputError, match="no column 'theme'"):
         preset("quick", source, 0, None, by="theme")
     with pytest.raises(InputError, match="by"):
-        preset("quick", ReviewsText(), 0, None, by="topic")
+        preset("quick", ShippedText(), 0, None, by="topic")
 
 
 def test_the_full_study_has_every_layer_of_every_architecture():

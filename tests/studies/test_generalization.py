@@ -13,7 +13,7 @@ from wordsens.intervals import share_estimate
 from wordsens.studies import generalization
 from wordsens.studies.generalization import STUDY, GeneralizationCell
 from wordsens.sweeps.sweep import paper_sweep
-from wordsens.sweeps.texts import DatasetText, ReviewsText, available, labelled_texts
+from wordsens.sweeps.texts import DatasetText, ShippedText, available, labelled_texts
 
 USUAL = {
     "map": "raf",
@@ -119,12 +119,12 @@ def test_the_hash_covers_what_matters_and_nothing_else():
 
 def test_shipped_reviews_bring_their_sentiment():
     usual = {"held_out": 10, "draw": 0, "seed": 0, "dtype": torch.float32}
-    texts = labelled_texts(ReviewsText(), "sentiment", (10, 16), training=20, **usual)
+    texts = labelled_texts(ShippedText(), "sentiment", (10, 16), training=20, **usual)
     assert [text.label for text in texts.texts] == texts.labels.tolist()
     assert set(texts.labels.tolist()) == {-1.0, 1.0}
-    assert available(ReviewsText(), 10) > available(ReviewsText(), 120) > 0
+    assert available(ShippedText(), 10) > available(ShippedText(), 120) > 0
     with pytest.raises(InputError, match="but 100000 are wanted"):
-        labelled_texts(ReviewsText(), "sentiment", (10, 16), training=99_990, **usual)
+        labelled_texts(ShippedText(), "sentiment", (10, 16), training=99_990, **usual)
 
 
 def test_a_training_set_leaves_the_texts_that_are_held_out(tmp_path):

@@ -22,7 +22,7 @@ from wordsens.studies.sensitivity import (
 )
 from wordsens.sweeps.measurement import SensitivityCell
 from wordsens.sweeps.store import as_frame
-from wordsens.sweeps.texts import ReviewsText
+from wordsens.sweeps.texts import ShippedText
 
 TEXTS = ("reviews", "gaussian")
 
@@ -169,7 +169,7 @@ def test_s_as_published_is_compared_draw_by_draw(made, make_record):
 def test_departures_are_cells_of_real_texts(monkeypatch):
     part = {"map": ["raf"], "n": [4, 250], "d": [8], "draw": 1, "search": "quick"}
     monkeypatch.setitem(PRESETS, "quick", [part])
-    grids, _ = preset("quick", ReviewsText(), 0, None, as_published=True)
+    grids, _ = preset("quick", ShippedText(), 0, None, as_published=True)
     assert len(grids) == 2 + len(DEPARTURES)
     cells = {
         name: SensitivityCell.parse({**grid, "map": "raf", "n": n, "d": 8, "draw": 0})

@@ -14,7 +14,7 @@ from wordsens.models.embedding import load_encoder
 from wordsens.studies.passages import single_words, swapped_passages
 from wordsens.studies.similarity import STUDY, SimilarityCell, compared, pairs_of
 from wordsens.sweeps.sweep import paper_sweep
-from wordsens.sweeps.texts import DatasetText, ReviewsText
+from wordsens.sweeps.texts import DatasetText, ShippedText
 from wordsens.text.whole_words import reading_words
 
 SMALL = {
@@ -111,7 +111,7 @@ def test_layers_are_the_pooled_states_of_the_model():
 @pytest.mark.parametrize("n", [8, 40])
 def test_a_swap_exchanges_one_word_of_a_table_and_keeps_the_rows(n):
     reader = load_encoder("minilm")
-    pairs = swapped_passages(ReviewsText(), "minilm", n, 12, seed=3)
+    pairs = swapped_passages(ShippedText(), "minilm", n, 12, seed=3)
     assert [pair.same for pair in pairs] == [False] * 12 + [True] * 12
     assert len({pair.first for pair in pairs}) == 12
     assert [pair.first for pair in pairs[:12]] == [pair.first for pair in pairs[12:]]

@@ -38,9 +38,7 @@ from wordsens.sweeps.study import (
 from wordsens.sweeps.texts import (
     DatasetText,
     Embedded,
-    PassagesText,
-    QuestionsText,
-    ReviewsText,
+    ShippedText,
     kinds_of_table,
     load_text,
     texts_at_least,
@@ -307,7 +305,8 @@ def _trained(
 def _kinds(source: Embedded, by: str | None) -> list[Any]:
     """The kinds of text on which the trained model is measured."""
     if by is None:
-        return [source, *[QuestionsText(), PassagesText()] * isinstance(source, ReviewsText)]
+        others = [ShippedText(kind="questions"), ShippedText(kind="passages")]
+        return [source, *others * isinstance(source, ShippedText)]
     if not isinstance(source, DatasetText):
         raise InputError(
             f"`by` (={by!r}) is a column of the texts' table; name a table with --texts, or drop it"

@@ -4,7 +4,7 @@ the same?"""
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -40,7 +40,7 @@ from wordsens.sweeps.study import (
     tally,
     text_title,
 )
-from wordsens.sweeps.texts import Embedded, ReviewsText, documents
+from wordsens.sweeps.texts import Embedded, ShippedText, documents
 from wordsens.text import Document
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.pairs import LENGTHS, SYNONYM, Pair
@@ -92,7 +92,7 @@ class SimilarityCell(MapCell, frozen=True):
             raise InputError(
                 "`text` is cut into passages here; drop keep_special_tokens and padded_below"
             )
-        if self.reads_texts_itself and self.pool is None:
+        if self.reads_texts_itself and self.map_options["pool"] is None:
             raise InputError(
                 "`pool` is missing: texts of a transformer are compared by one vector each; give "
                 "mean"
@@ -111,11 +111,11 @@ class SimilarityCell(MapCell, frozen=True):
         same in every draw."""
         return derive_seed(self.seed, "similarity", CHECK if self.pairs == CHECK else self.draw)
 
-    def layers_of(self) -> tuple[Any, ...] | None:
+    def layers_of(self) -> Hashable:
         """Equal for cells that pool the layers of one model on the same texts, which are read
         once."""
         if not self.reads_texts_itself:
-            return None
+            return self
         names = ("model", "pool", "dtype", "pairs", "n", "length", "count", "pairs_seed")
         return tuple(getattr(self, name) for name in names)
 
@@ -332,7 +332,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Prese
     left = ", ".join(str(n) for n in size["n"] if n not in sizes)
     notice = f"no text has a passage of {left} words in which one can be swapped: left out"
     notices = [notice] if left else []
-    plain = ReviewsText(encoder=source.encoder, layer=source.layer)
+    plain = ShippedText(encoder=source.encoder, layer=source.layer)
     for length in size["lengths"]:
         pairs = shipped_pairs(length)
         rows = max(

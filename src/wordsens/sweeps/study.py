@@ -167,7 +167,7 @@ def compact(table: Table) -> Table:
         if len(cells) > 1 and len(set(cells)) == 1
     }
     constants = (
-        value if isinstance(value, str) else f"{name} = {column([value])[0]}"
+        str(value) if name in ("map", "text") else f"{name} = {column([value])[0]}"
         for name, value in same.items()
         if value is not None
     )
