@@ -487,32 +487,32 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
     rows: Any = tables[_SERIES].dropna(subset="Err")
     if not len(rows):
         return
-    cells = tuple(whole["cell"])
+    searched = tuple(whole.loc[whole["objective"] == FRONTIER, "cell"])
     labels = dict(zip(whole["text"].map(text_title), whole["labels"], strict=True))
-    noticed = [
-        f"{map_title(name)} on {text_title(text)} in {sum(share.value > 0.5 for share in shares)} "
-        f"of {len(shares)}"
-        for (name, text), shares in rows.groupby(["map", "text"], sort=False)[_NOTICED]
-    ]
+    noticed = []
+    for (name, text), shares in rows.groupby(["map", "text"], sort=False)[_NOTICED]:
+        most = sum(share.value > 0.5 for share in shares)
+        noticed.append(f"{map_title(name)} on {text_title(text)} in {most} of {len(shares)}")
+    named = ", ".join(f"{label} of {text}" for text, label in labels.items())
     yield Finding(
         "One word could be changed so that a model that had just learned the text notices, and "
         f"gives the new label, in most samples: {', '.join(noticed)} settings. γ is below "
-        f"{LIMIT:g}: the model before hardly told the two texts apart. Labels: "
-        f"{', '.join(f'{label} of {text}' for text, label in labels.items())}.",
-        rows=cells,
+        f"{LIMIT:g}: the model before hardly distinguished the two texts. Labels: {named}.",
+        rows=searched,
     )
     if clauses := "; ".join(_correlations(whole)):
         sentence = "Rank correlation of the error after one changed word with the alignment F of"
-        yield Finding(f"{sentence} the features, over all changed texts: {clauses}.", rows=cells)
-    kept = (
-        f"For {map_title(name)} {tally(shares, 'most samples lie below', 'above', none=0.5)}."
-        for name, shares in rows.groupby("map", sort=False)[_BROKEN]
-    )
+        sentence += f" the features, over all changed texts: {clauses}."
+        yield Finding(sentence, rows=tuple(whole["cell"]))
+    compared = []
+    for name, shares in rows.groupby("map", sort=False)[_BROKEN]:
+        sides = tally(shares, "most samples lie below", "most lie above", none=0.5)
+        compared.append(f"For {map_title(name)} {sides}.")
     yield Finding(
-        "Theory leaves fully connected random features an error of at least "
-        f"{LEAST_ERROR:.2f}, (2 − {LIMIT:g})², there, in the limit of wide layers and many words. "
-        f"{' '.join(kept)}",
-        rows=cells,
+        "Theory: with γ below this limit, fully connected random features keep an error of at "
+        f"least {LEAST_ERROR:.2f}, (2 − {LIMIT:g})², if layers are wide and words many. "
+        f"{' '.join(compared)}",
+        rows=searched,
     )
 
 
@@ -547,38 +547,42 @@ def figures(records: "DataFrame") -> dict[str, Any]:
     common: dict[str, Any] = {"panel": "panel", "guides": {"(2 − γ)²": THEOREM}}
     drawn = {}
     for text, part in whole.rename(columns={"texts": "N"}).groupby("text", sort=False):
-        learned, frontier = (part[(part["objective"] == FRONTIER) == which] for which in (0, 1))
+        of_frontier = part["objective"] == FRONTIER
+        learned, frontier = part[~of_frontier], part[of_frontier]
         gamma, error = learned["gamma"], learned["value"]
         outside = int(((gamma > _MOST_GAMMA) | (error > _MOST_ERROR)).sum())
-        inside = {"gamma": gamma.clip(upper=_MOST_GAMMA), "value": error.clip(upper=_MOST_ERROR)}
         if len(learned):
+            marks = learned.assign(
+                gamma=gamma.clip(upper=_MOST_GAMMA),
+                value=error.clip(upper=_MOST_ERROR),
+                about=[f"N = {N}" for N in learned["N"]],
+            )
             drawn[f"generalization-error-{text}"] = points(
-                learned.assign(**inside, about=[f"N = {N}" for N in learned["N"]]),
+                marks,
                 x="gamma",
                 y="value",
                 colour="objective",
                 about="about",
-                labels={"gamma": "γ of the model before", "value": "error on the changed text"}
-                | _AIMS,
+                labels=_AIMS
+                | {"gamma": "γ of the model before", "value": "error on the changed text"},
                 title=f"Error on the changed text: {text_title(text)}",
-                caption="Each mark is a text that the model had just learned, one word changed so "
-                "that its label flips; below 1 it notices. Marks beyond γ = "
-                f"{_MOST_GAMMA:g} or an error of {_MOST_ERROR:g}, drawn there: {outside}.",
+                caption="Each mark is a text that the model had just learned, with one word changed "
+                "so that its label flips; below 1 the model notices. Marks drawn at the edge, "
+                f"beyond γ = {_MOST_GAMMA:g} or an error of {_MOST_ERROR:g}: {outside}.",
                 **common,
             )
         if len(frontier):
-            errors = frontier.explode(["limits", "least_errors"])
+            limits = frontier.explode(["limits", "least_errors"])
+            errors = limits.groupby(["panel", "N", "limits"], sort=False)["least_errors"]
             drawn[f"generalization-frontier-{text}"] = lines(
-                errors.groupby(["panel", "N", "limits"], sort=False)["least_errors"]
-                .agg(median_estimate)
-                .reset_index(),
+                errors.agg(median_estimate).reset_index(),
                 x="limits",
                 y="least_errors",
                 colour="N",
                 labels={"limits": "limit on γ", "least_errors": "least error"},
                 title=f"Least error under a limit on γ: {text_title(text)}",
-                caption="Medians over samples of the least error found with γ below a limit: less "
-                "may be possible. Bars, with six samples or more: 95 % confidence intervals.",
+                caption="Medians over samples of the least error found with γ below a limit: smaller "
+                "ones may exist. Bars, with six samples or more: 95 % confidence intervals.",
                 **common,
             )
     return drawn

@@ -24,7 +24,16 @@ from wordsens.models.embedding import load_encoder
 from wordsens.seeds import generator
 from wordsens.sensitivity.several_words import group_sensitivity, word_sets
 from wordsens.sweeps.map_cell import MapCell
-from wordsens.sweeps.study import INTERVALS, Preset, Study, Tables, means, over_draws, text_title
+from wordsens.sweeps.study import (
+    INTERVALS,
+    Preset,
+    Study,
+    Tables,
+    means,
+    over_draws,
+    require_alike,
+    text_title,
+)
 from wordsens.sweeps.texts import Embedded, load_text, texts_at_least
 
 if TYPE_CHECKING:
@@ -160,11 +169,12 @@ def tables(records: "DataFrame") -> Tables:
 def _enough(part: Any) -> dict[str, Any]:
     """How many words must change at once until S reaches NOTICED, the most that certainly do not
     reach it, and how S grows up to half of the words."""
+    require_alike(part, besides=("count",))
     curves = [draw[["count", "value"]].to_numpy() for _, draw in part.groupby("draw")]
     reached = [crossing(*curve.T) for curve in curves if curve[-1, 1] >= NOTICED]
     fewest = part["count"].min()
     words = over_draws(reached) if len(reached) == len(curves) else None
-    if set(reached) == {fewest}:  # enough in every draw, and fewer were not tried: no interval
+    if words and set(reached) == {fewest}:  # fewer were not tried: no interval
         words = Estimate(float(fewest), n=len(reached))
     few = part[part["count"] <= part["n"] / 2]
     fit = power_law(few["count"].tolist(), few["value"].tolist(), few["draw"].tolist())
