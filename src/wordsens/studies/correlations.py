@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding
@@ -109,8 +110,6 @@ def _texts(record: Mapping[str, Any]) -> str:
 def _rows(records: Any) -> Any:
     """One row per map, size and texts; beside S what it lies above that of equally correlated words
     of the same mean cosine."""
-    import pandas as pd
-
     named = records.assign(texts=list(map(_texts, records.to_dict("records"))))
     columns = {"mean cosine": "cosine", "S": "value"}
     frame = means(named, [*_SETTING, "text", "texts"], columns)

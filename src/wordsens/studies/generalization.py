@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+import pandas as pd
 import torch
 from pydantic import Field, model_validator
 
@@ -50,9 +51,6 @@ from wordsens.sweeps.texts import (
     labelled_texts,
     reads_labels,
 )
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 FRONTIER = "frontier"
 
@@ -423,11 +421,9 @@ _SERIES, _OBJECTIVE = "One word changed, the label flipped", "By the objective o
 _NOTICED, _BROKEN = f"Err < {NOTICED:g}", f"Err < {LEAST_ERROR:g}"
 
 
-def split(records: "DataFrame") -> tuple[Any, Any]:
+def split(records: pd.DataFrame) -> tuple[Any, Any]:
     """The records, series by series and by N, without those of the published protocol's texts; and
     these."""
-    import pandas as pd
-
     padded = records["spec"].str.contains(r'"padded_below": *[0-9]')
     whole = records if padded.all() else records[~padded]
     series: Any = whole.groupby(SERIES[:-1], dropna=False, sort=False)
@@ -435,10 +431,8 @@ def split(records: "DataFrame") -> tuple[Any, Any]:
     return ordered, records[padded].copy()
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: pd.DataFrame) -> Tables:
     """One row per series and N; then one per objective."""
-    import pandas as pd
-
     whole, published = split(records)
     series = whole.groupby(SERIES, dropna=False, sort=False)
     rows = [part[SERIES].iloc[0].to_dict() | _row(part) for _, part in series]
@@ -481,7 +475,7 @@ def at_limit(part: Any) -> list[float]:
     return [errors[limits.index(LIMIT)] for limits, errors in columns if LIMIT in limits]
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     """Who notices the change, how the error goes with the alignment, and who keeps the theorem."""
     whole, _ = split(records)
     rows: Any = tables[_SERIES].dropna(subset="Err")
@@ -502,15 +496,15 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
     )
     if clauses := "; ".join(_correlations(whole)):
         sentence = "Rank correlation of the error after one changed word with the alignment F of"
-        sentence += f" the features, over all changed texts: {clauses}."
+        sentence = f"{sentence} the features, over all changed texts: {clauses}."
         yield Finding(sentence, rows=tuple(whole["cell"]))
     compared = []
     for name, shares in rows.groupby("map", sort=False)[_BROKEN]:
         sides = tally(shares, "most samples lie below", "most lie above", none=0.5)
         compared.append(f"For {map_title(name)} {sides}.")
     yield Finding(
-        "Theory: with γ below this limit, fully connected random features keep an error of at "
-        f"least {LEAST_ERROR:.2f}, (2 − {LIMIT:g})², if layers are wide and words many. "
+        f"With γ below {LIMIT:g}, theory leaves fully connected random features an error of at "
+        f"least {LEAST_ERROR:.2f}, (2 − {LIMIT:g})², in the limit of wide layers and many words. "
         f"{' '.join(compared)}",
         rows=searched,
     )
@@ -535,7 +529,7 @@ def _correlations(whole: Any) -> Iterator[str]:
 _MOST_GAMMA, _MOST_ERROR = 3.0, 6.0
 
 
-def figures(records: "DataFrame") -> dict[str, Any]:
+def figures(records: pd.DataFrame) -> dict[str, Any]:
     """For each kind of text: Err against gamma, and the least Err under a limit on gamma, each with
     (2 - gamma)², below which Theorems 4 and 5 leave RF no point in the limit."""
     from wordsens.plotting import lines, points
@@ -566,8 +560,9 @@ def figures(records: "DataFrame") -> dict[str, Any]:
                 labels=_AIMS
                 | {"gamma": "γ of the model before", "value": "error on the changed text"},
                 title=f"Error on the changed text: {text_title(text)}",
-                caption="Each mark is a text that the model had just learned, with one word changed "
-                "so that its label flips; below 1 the model notices. Marks drawn at the edge, "
+                caption="Each mark is a text that the model had just learned, with one word "
+                "changed so that its label flips; below 1 the model notices. Dotted: the least "
+                "error that theory leaves RF in the limit. Marks drawn at the edge, "
                 f"beyond γ = {_MOST_GAMMA:g} or an error of {_MOST_ERROR:g}: {outside}.",
                 **common,
             )
@@ -581,8 +576,9 @@ def figures(records: "DataFrame") -> dict[str, Any]:
                 colour="N",
                 labels={"limits": "limit on γ", "least_errors": "least error"},
                 title=f"Least error under a limit on γ: {text_title(text)}",
-                caption="Medians over samples of the least error found with γ below a limit: smaller "
-                "ones may exist. Bars, with six samples or more: 95 % confidence intervals.",
+                caption="Medians over samples of the least error found with γ below a limit: less "
+                "may be possible. Dotted: the least error that theory leaves RF in the limit. "
+                "Bars, with six samples or more: 95 % confidence intervals.",
                 **common,
             )
     return drawn

@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
 from wordsens.certificates.base import CERTIFIED
 from wordsens.display.numbers import number, plural
 from wordsens.display.view import Finding
@@ -93,7 +95,7 @@ DEPARTURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 # Kinds of text that no one wrote: real ones come first.
 SYNTHETIC = ("orthogonal", "correlated", "gaussian")
 
-# A series whose upper bounds go farther beyond all else has no band: it would press the curves
+# A panel ends here, in units of all else that it shows: higher upper bounds would press the curves
 # flat.
 _TALLEST_BAND = 2.0
 
@@ -237,8 +239,6 @@ def curves(records: Any, keys: Sequence[str]) -> Any:
     `at most`, `predicted` and `average` are missing unless every draw has them. `exponent` and the
     columns after it describe the whole series.
     """
-    import pandas as pd
-
     names = list(records["map"].unique())
     bases = list(map(base_name, names))
     order = {
@@ -330,8 +330,6 @@ def tables(records: Any) -> Tables:
 
 
 def _published(defined: Any, departed: Any, keys: Sequence[str]) -> Any:
-    import pandas as pd
-
     if departed.empty:
         return departed
     points = curves(departed, [*keys, "departure"])
@@ -384,8 +382,10 @@ def _contrast(pairs: Any) -> str:
     phrases = []
     for kind, rows in pairs.groupby("text", sort=False):
         far, near = _values(rows["S"]), _values(rows["S of rf"])
-        phrase = f"{_span(far)} against {_span(near)} times the size of the output in "
-        phrase += f"{text_title(str(kind))} of {_span(rows['n'])} words"
+        phrase = (
+            f"{_span(far)} against {_span(near)} times the size of the output in "
+            f"{text_title(str(kind))} of {_span(rows['n'])} words"
+        )
         least = far / rows["at most of rf"]
         all_searched = rows["words searched of rf"] == rows["n"]
         if (all_searched & (least > 1)).all():
@@ -394,8 +394,10 @@ def _contrast(pairs: Any) -> str:
             phrase += f" (at least {times} times, whatever the searches missed, {bounds})"
         phrases.append(phrase)
     times = _span(_values(pairs["S"]) / _values(pairs["S of rf"]))
-    sentence = f"One word moves attention {times} times as far as a fully connected layer"
-    return f"{sentence}: {'; '.join(phrases)}."
+    return (
+        f"One word moves attention {times} times as far as a fully connected layer: "
+        f"{'; '.join(phrases)}."
+    )
 
 
 def _trends(series: Any) -> str:
@@ -420,10 +422,10 @@ def _trends(series: Any) -> str:
 
 def _costs(pairs: Any) -> str:
     attention, dense = pairs["multiplications"], pairs["multiplications of rf"]
-    sentence = f"Attention takes {_span(attention / dense)} times as many multiplications as a "
-    sentence += f"fully connected layer with as many features: {_span(attention)} against "
     return (
-        f"{sentence}{_span(dense)} per text of {_span(pairs['n'])} words, d = {_span(pairs['d'])}."
+        f"Attention takes {_span(attention / dense)} times as many multiplications as a fully "
+        f"connected layer with as many features: {_span(attention)} against {_span(dense)} per "
+        f"text of {_span(pairs['n'])} words, d = {_span(pairs['d'])}."
     )
 
 
@@ -467,9 +469,8 @@ def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
     from wordsens.plotting.style import BARS
 
     ends = [interval(mean)[1] for mean in points["S"]]
-    highest = _TALLEST_BAND * max([*ends, *points["predicted"].dropna()])
-    reach = points.groupby(list(keys), dropna=False)["at most"].transform("max")
-    points = points.assign(bound=points["at most"].where(reach <= highest))
+    tallest = _TALLEST_BAND * max([*ends, *points["predicted"].dropna()])
+    cut_off = points["at most"].max() > tallest
     points = points.astype(object).where(points.notna(), None)
     colour = ["map", *(name for name in keys[2:] if points[name].nunique() > 1)]
     one_d = "" if "d" in colour else f", d = {points['d'].iloc[0]}"
@@ -481,13 +482,10 @@ def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
         exponents = dict(zip(rows["text"], rows["exponent"], strict=True))
         listed = [str(exponents.get(kind, "none")) for kind in points["text"].unique()]
         labels[name] = f"{name}: exponent {'; '.join(listed)}"
-    not_compared = points[points["lengths not compared"] > 0]
-    caption = (
-        f"{BARS} S: a lower bound. Solid: fitted power laws; exponents on {' and '.join(titles)}. "
-        f"Dashed: theory, no bound{_maps_of(not_compared, 'not compared at such sizes')} "
-        "Shaded: up to the upper bound"
-        f"{_maps_of(points[reach > highest], 'not drawn, beyond the panel')}"
-    )
+    caption = f"{BARS} S: a lower bound. Solid: fitted power laws; exponents on "
+    caption += f"{' and '.join(titles)}. Shaded: up to the upper bound. Dashed: theory, no bound"
+    if names := points["map"][points["lengths not compared"] > 0].unique().tolist():
+        caption += f" (not compared at such sizes: {', '.join(map(map_title, names))})"
     return lines(
         points,
         x="n",
@@ -495,20 +493,15 @@ def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
         colour=colour,
         panel="text",
         log="xy" if all(mean.value > 0 for mean in points["S"]) else "x",
-        band=("S", "bound"),
+        band=("S", "at most"),
+        limits=(None, tallest if cut_off else None),
         fit="fit",
         dashes="predicted",
         joined=False,
         labels={**labels, "n": "words n", "S": "word sensitivity S"},
         title=title,
-        caption=caption,
+        caption=f"{caption}.",
     )
-
-
-def _maps_of(points: Any, what: str) -> str:
-    """The end of a sentence, with the maps of these rows where there are any."""
-    names = ", ".join(map(map_title, points["map"].unique()))
-    return f" ({what}: {names})." if names else "."
 
 
 STUDY = Study(

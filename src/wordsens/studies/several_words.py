@@ -4,9 +4,10 @@ own."""
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float
 from pydantic import Field, model_validator
@@ -35,9 +36,6 @@ from wordsens.sweeps.study import (
     text_title,
 )
 from wordsens.sweeps.texts import Embedded, load_text, texts_at_least
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 # Features that move by half their norm: a constant fraction, which the theory of random features
 # speaks of.
@@ -148,12 +146,10 @@ SERIES = ["map", "text", "n", "d"]
 _BY_COUNT = "S of several words at once"
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: pd.DataFrame) -> Tables:
     """How many words each map notices; S, and the bound for every set, by their number. Words of a
     set may stay where they are: S is raised to the most that this many or fewer reach in its
     draw."""
-    import pandas as pd
-
     series = records.groupby(SERIES, dropna=False, sort=False)
     raised = pd.concat([part.sort_values("count", kind="stable") for _, part in series])
     draws = raised.groupby([*SERIES, "draw"], dropna=False)
@@ -212,7 +208,7 @@ _SENTENCES = {
 }
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     """How many words are enough, how many never are, and how S grows; each of all rows."""
     series = next(iter(tables.values()))
     texts = " and ".join(map(text_title, series["text"].unique()))
@@ -231,7 +227,7 @@ def _span(cells: Any) -> str:
     return " to ".join(ends) + some
 
 
-def figures(records: "DataFrame") -> dict[str, Any]:
+def figures(records: pd.DataFrame) -> dict[str, Any]:
     """S against the number of words that move at once, a panel for each kind of text."""
     from wordsens.plotting import lines
 

@@ -2,7 +2,9 @@
 it."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from wordsens.display.numbers import plural
 from wordsens.display.view import Finding
@@ -28,9 +30,6 @@ from wordsens.sweeps.study import (
     text_title,
 )
 from wordsens.sweeps.texts import Embedded, available
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 # Fewer labelled texts leave less than ten held out, which tells two accuracies apart in no case.
 LEAST_TEXTS = 50
@@ -129,7 +128,7 @@ _FIRST = ["network", "task", "n", "control", "accuracy", "S", "died", _TIMES, _C
 _SHARES = {title: name for title, name in ALONG.items() if title != "S"}
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: pd.DataFrame) -> Tables:
     """Every setting, with what its control changes; S behind the layers; looks at a training."""
     layers, looks, others = parts(records)
     columns = {
@@ -219,7 +218,7 @@ def _control(control: str, target: Any) -> str:
     return f"{control} {target:g}" if control == HOLD else control
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     """Accuracy against the length; what controls do to S and accuracy; S over layers and along the
     training, and how many networks died."""
     layers, looks, others = parts(records)
@@ -278,11 +277,9 @@ def _without_control(records: Any) -> Any:
     return records[(records["way"] == "none") & (records["steps"] > 0)]
 
 
-def figures(records: "DataFrame") -> dict[str, Any]:
+def figures(records: pd.DataFrame) -> dict[str, Any]:
     """Accuracy and S against the length, S against its target, accuracy against S by control, S by
     layer, and what changes along the training."""
-    import pandas as pd
-
     from wordsens.plotting import lines
     from wordsens.plotting.figures import label_of
     from wordsens.plotting.style import BARS
@@ -309,17 +306,14 @@ def figures(records: "DataFrame") -> dict[str, Any]:
     along = along.melt(["panel", "step"], [*_SHARES], "measure", share)
     of_task = {"colour": colour, "panel": "task"}
     accuracy = {"guides": {"chance": [(None, 0.5)]}, "limits": (0.4, 1.03), **of_task}
-    target = {"guides": {"the target": ends}, **of_task}
     by_control = {"colour": "way", "panel": "panel", "share_y": False}
-    by_layer = {"colour": colour, "panel": "panel"}
-    by_measure = {"colour": "measure", "panel": "panel"}
     drawn = {
         "accuracy": (lengths, "n", "accuracy", "x", accuracy),
         "sensitivity": (lengths, "n", s, "xy", of_task),
-        "target": (targets, "target", s, "xy", target),
+        "target": (targets, "target", s, "xy", {"guides": {"the target": ends}, **of_task}),
         "tradeoff": (tradeoff, s, "accuracy", "x", by_control),
-        "layers": (behind, "place", s, "y", by_layer),
-        "along": (along, "step", share, "x", by_measure),
+        "layers": (behind, "place", s, "y", {"colour": colour, "panel": "panel"}),
+        "along": (along, "step", share, "x", {"colour": "measure", "panel": "panel"}),
     }
     networks = pd.concat([layers, others])[colour].to_dict("records")
     labels = {label_of(row, colour): row["network"] for row in networks}
