@@ -472,6 +472,7 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
             log="y" * (x == "layer"),
             colour="map",
             panel=["text", "n"],
+            labels={map_title("raf"): "attention alone"},
             title=title,
             caption=BARS,
         )

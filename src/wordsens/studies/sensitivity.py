@@ -477,13 +477,15 @@ def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
     titles = [f"{text_title(kind)}{one_d}" for kind in points["text"].unique()]
     titles = [title[0].upper() + title[1:] for title in titles]
     labels = dict(zip(points["text"].unique(), titles, strict=True))
-    series = [label_of(row, colour) for row in points.to_dict("records")]
-    for name, rows in points.dropna(subset="exponent").groupby(series, sort=False):
+    points["series"] = [label_of(row, colour) for row in points.to_dict("records")]
+    for name, rows in points.dropna(subset="exponent").groupby("series", sort=False):
         exponents = dict(zip(rows["text"], rows["exponent"], strict=True))
         listed = [str(exponents.get(kind, "none")) for kind in points["text"].unique()]
         labels[name] = f"{name}: exponent {'; '.join(listed)}"
-    caption = f"{BARS} S: a lower bound. Solid: fitted power laws; exponents on "
-    caption += f"{' and '.join(titles)}. Shaded: up to the upper bound. Dashed: theory, no bound"
+    caption = (
+        f"{BARS} S: a lower bound. Solid: fitted power laws; exponents on {' and '.join(titles)}. "
+        "Shaded: up to the upper bound, as far as the panel reaches. Dashed: theory, no bound"
+    )
     if names := points["map"][points["lengths not compared"] > 0].unique().tolist():
         caption += f" (not compared at such sizes: {', '.join(map(map_title, names))})"
     return lines(

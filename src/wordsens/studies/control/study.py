@@ -170,11 +170,11 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
         control=list(map(_control, records["control"], records["target"])),
         accuracy=records["value"].where(records["sensitivity"].notna()),
         died=records["sensitivity"].isna(),
-        length=[f"{n} words" for n in records["n"]],
     )
     for _, setting in titled.groupby(_SETTING, dropna=False):
         require_alike(setting, besides=("by_layer", "along"))
-    titled["panel"] = titled["task"] + ": " + titled["network"] + ", " + titled["length"]
+    titled["panel"] = titled["task"] + ": " + titled["network"] + ", "
+    titled["panel"] += titled["n"].astype(str) + " words"
     titled = titled.sort_values(["task", "network", "steps", "n", "control"], kind="stable")
     stacked, followed = titled["by_layer"].notna(), titled["along_steps"].notna()
     layers, looks = titled[stacked].copy(), titled[followed].copy()
@@ -298,8 +298,10 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     tradeoff[s] = [mean.value for mean in tradeoff[s]]
     behind = layers.explode("by_layer")
     behind["place"] = behind.groupby("cell").cumcount() + 1
-    weights = behind["steps"].map(lambda steps: "trained, " if steps else "random, ")
-    behind["panel"] = weights + behind["length"]
+    behind["panel"] = [
+        f"{'trained' if steps else 'random'}, {n} words"
+        for steps, n in zip(behind["steps"], behind["n"], strict=True)
+    ]
     behind = means(behind, ["panel", *colour, "place"], {s: "by_layer"})
     followed = looks[looks["way"] == "none"].assign(step=looks["along_steps"] + 1)
     along = means(followed, ["panel", "step"], _SHARES, _SHARES)
