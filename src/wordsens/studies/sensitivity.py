@@ -338,7 +338,7 @@ def _published(defined: Any, departed: Any, keys: Sequence[str]) -> Any:
     base = pd.concat([defined.assign(departure=name) for name in names])
     ratios = changes(departed, base, by, relative=True)
     reference = means(base, by, {"S as defined": "value"})[[*by, "S as defined"]]
-    words = base.groupby(by, dropna=False, sort=False)["words"].min()
+    words: Any = base.groupby(by, dropna=False, sort=False)["words"].min()
     reference["words as defined"] = words.to_numpy()
     frame = points.merge(reference, on=by, how="left").merge(ratios, on=by, how="left")
     headings = {"S": "S as published", "words searched": "words", "change": "ratio"}

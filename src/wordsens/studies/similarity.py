@@ -408,8 +408,8 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
             better = tally(part["AUC"], "better than chance", "worse", none=CHANCE)
             clauses.append(f"{kind} are {better}")
         if few < many:
-            ends = (swaps[swaps["n"] == n] for n in (many, few))
-            change = changes(*ends, ["map", "text"])["change"]
+            longest, shortest = (swaps[swaps["n"] == n] for n in (many, few))
+            change = changes(longest, shortest, ["map", "text"])["change"]
             clauses.append(f"with length the AUC {tally(change, 'rises', 'falls')}")
         sentence = (
             "In distinguishing a flipped meaning from a synonym (AUC, swaps in "

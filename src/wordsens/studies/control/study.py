@@ -148,7 +148,7 @@ def tables(records: pd.DataFrame) -> Tables:
         main = main.merge(change, "left", _SETTING).rename(columns={"change": heading})
     of_layers = {"first": "first", "at most": "first_upper", "last": "last", "factor": "factor"}
     return {
-        _MAIN: main[[*_FIRST, *main.columns.difference(_FIRST, sort=False)]],
+        _MAIN: main.reindex(columns=[*_FIRST, *main.columns.difference(_FIRST, sort=False)]),
         _LAYERS: means(layers, [*_SETTING, "layers"], of_layers),
         _ALONG: means(looks, [*_SETTING, "along_steps"], ALONG, _SHARES),
     }
@@ -173,8 +173,8 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
     )
     for _, setting in titled.groupby(_SETTING, dropna=False):
         require_alike(setting, besides=("by_layer", "along"))
-    titled["panel"] = titled["task"] + ": " + titled["network"] + ", "
-    titled["panel"] += titled["n"].astype(str) + " words"
+    length = titled["n"].map(", {} words".format)
+    titled["panel"] = titled["task"] + ": " + titled["network"] + length
     titled = titled.sort_values(["task", "network", "steps", "n", "control"], kind="stable")
     stacked, followed = titled["by_layer"].notna(), titled["along_steps"].notna()
     layers, looks = titled[stacked].copy(), titled[followed].copy()
@@ -222,13 +222,9 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     """Accuracy against the length; what controls do to S and accuracy; S over layers and along the
     training, and how many networks died."""
     layers, looks, others = parts(records)
-    series = ["network", "task", "d", "steps"]
-    plain = _without_control(others)
-    lengths = plain.groupby(series)["n"]
-    plain = plain.assign(shortest=lengths.transform("min"), longest=lengths.transform("max"))
-    plain = plain[plain["shortest"] < plain["longest"]]
+    plain = _of_lengths(others)
     few, many = (plain[plain["n"] == plain[end]] for end in ("shortest", "longest"))
-    rows = changes(many, few, [*series, "shortest", "longest"], "accuracy")
+    rows = changes(many, few, [*_SERIES, "shortest", "longest"], "accuracy")
     if len(rows):
         phrase = "{0.network}, {0.task}, {0.shortest} to {0.longest} words: {0.change}"
         phrases = "; ".join(map(phrase.format, rows.itertuples()))
@@ -272,9 +268,16 @@ def _listed(names: Any) -> str:
     return ", ".join(names.unique())
 
 
-def _without_control(records: Any) -> Any:
-    """Trained networks without control."""
-    return records[(records["way"] == "none") & (records["steps"] > 0)]
+_SERIES = ["network", "task", "d", "steps"]
+
+
+def _of_lengths(records: Any) -> Any:
+    """Trained networks without control, where there are several lengths, with the shortest and the
+    longest."""
+    plain = records[(records["way"] == "none") & (records["steps"] > 0)]
+    lengths = plain.groupby(_SERIES)["n"]
+    plain = plain.assign(shortest=lengths.transform("min"), longest=lengths.transform("max"))
+    return plain[plain["shortest"] < plain["longest"]]
 
 
 def figures(records: pd.DataFrame) -> dict[str, Any]:
@@ -287,9 +290,7 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     layers, looks, others = parts(records)
     s, share, colour = "word sensitivity S", "share, or AUC", ["map", "network"]
     columns = {s: "sensitivity", "accuracy": "accuracy"}
-    plain = _without_control(others)
-    plain = plain[plain.groupby("task")["n"].transform("nunique") > 1]
-    lengths = means(plain, [*colour, "task", "n"], columns, ["accuracy"])
+    lengths = means(_of_lengths(others), [*colour, "task", "n"], columns, ["accuracy"])
     held = others[others["way"] == HOLD]
     targets = means(held, [*colour, "task", "target"], columns)
     ends = [(end, end) for end in (held["target"].min(), held["target"].max())]
@@ -317,8 +318,8 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
         "layers": (behind, "place", s, "y", {"colour": colour, "panel": "panel"}),
         "along": (along, "step", share, "x", {"colour": "measure", "panel": "panel"}),
     }
-    networks = pd.concat([layers, others])[colour].to_dict("records")
-    labels = {label_of(row, colour): row["network"] for row in networks}
+    networks: Any = pd.concat([layers, others])[colour]
+    labels = {label_of(row, colour): row["network"] for row in networks.to_dict("records")}
     return {
         f"control-{name}": lines(
             frame,
