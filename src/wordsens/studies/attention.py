@@ -36,8 +36,7 @@ class AttentionCell(Cell, frozen=True):
     """A pair of texts and a layer of a model.
 
     Attributes:
-        model: "minilm", a folder or a name on the hub; its files' content stands for it in the
-            identity.
+        model: "minilm", a folder or a name on the hub; the content of its files identifies it.
         first, second: the texts.
         layer: 1 to L; negative from the last, -1.
         head: 0, 1, ...; None for the mean over the heads.

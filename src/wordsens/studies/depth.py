@@ -402,8 +402,8 @@ def exponent(curve: Any, column: str = "value") -> Estimate | None:
 
 
 def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
-    """How S and the average case go over the layers; a trained model against its random twin; what
-    words around a word do."""
+    """How S and the average case change over the layers; a trained model against its random twin;
+    the effect of words around a word."""
     random, trained, around = parts(records)
     if random["layer"].nunique() > 1:
         growth = tables[_RANDOM].dropna(subset=["exponent"])

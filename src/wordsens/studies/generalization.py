@@ -476,7 +476,7 @@ def at_limit(part: Any) -> list[float]:
 
 
 def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
-    """Who notices the change, how the error goes with the alignment, and who keeps the theorem."""
+    """Who notices the change, how the error depends on the alignment, and the theorem's bound."""
     whole, _ = split(records)
     rows: Any = tables[_SERIES].dropna(subset="Err")
     if not len(rows):

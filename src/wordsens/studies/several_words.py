@@ -1,5 +1,5 @@
-"""From how many words on a map notices: S of k words that move at once, each in a ball of its
-own."""
+"""How many words must change until a map notices: S of k words that move at once, each in a ball
+of its own."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -198,13 +198,16 @@ def crossing(counts: Sequence[float], values: Sequence[float]) -> float:
 
 # By the column of the first table that each speaks of; and what is said of a map without a number.
 _SENTENCES = {
-    "words": ("This many changed words move the output by half its size", "more than were tried"),
+    "words": (
+        "Changed words that are needed to move the output by half its size",
+        "more than were tried",
+    ),
     "not enough": (
-        "This many are never enough, whichever they are and whatever they become, but for a chance "
-        "of 1e-9 over the random weights",
+        "Changed words that are never enough, whichever they are and whatever replaces them, with "
+        "probability 1 − 1e-9 over the random weights",
         "",
     ),
-    "exponent": ("For up to half of the words, S grows like a power of their number", ""),
+    "exponent": ("The exponent of S in the number of changed words, up to half of the words", ""),
 }
 
 
@@ -258,8 +261,8 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note=f"Words: this many changed at once are enough for S = {NOTICED:g}, interpolated between "
-    "the numbers tried; fewer may be. Exponent: b of S ~ words^b up to half of the words. Not "
+    note=f"Words: how many must change at once for S = {NOTICED:g}, interpolated between the "
+    "numbers tried; fewer may be enough. Exponent: b of S ~ words^b up to half of the words. Not "
     "enough: no choice of this many words reaches it, with probability 1 - 1e-9 over the weights. "
     f"At most: an upper bound for every choice, likewise. S: a lower bound with a witness. Means "
     f"over draws, {INTERVALS}.",

@@ -62,7 +62,7 @@ class SimilarityCell(MapCell, frozen=True):
         n: of swaps, the rows of a passage, special tokens left out; of check, the rows up to which
             texts are padded.
         length: of check: question, paragraph or page.
-        count: at most so many passages, or pairs of a kind.
+        count: at most this many passages, or pairs of each kind.
         words: how many words are searched for S, in the first text; 0 for no S.
     """
 
@@ -272,9 +272,9 @@ MAPS: dict[str, dict[str, Any]] = {"rf": _LAZY, "drf": _LAZY, "raf": _QUICK, "re
 # Two words at n = 128 take 4 s at MiniLM's last layer; twice the starts and steps find up to a
 # third more there.
 POOLED: dict[str, Any] = {"pool": "mean", "search": "quick", "starts": 1, "steps": 6, "words": 2}
-# Rows of a passage, and passages of a draw; lengths of the pairs of check, pairs of a kind, draws
-# of the weights there; every which layer of the encoder is measured, besides the last. Quick leaves
-# S of the layers and DRF out.
+# Rows of a passage, and passages per draw; lengths of the pairs of check, pairs of each kind, draws
+# of the weights there; the step between the measured layers of the encoder, whose last is always
+# measured. Quick leaves out S of the layers, and DRF.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "n": (8, 32),

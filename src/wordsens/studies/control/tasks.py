@@ -117,7 +117,7 @@ def text_pairs(pairs: Sequence[tuple[TextMatrix, TextMatrix, bool]]) -> Pairs:
 
 
 # Neutral words of the vocabulary: twice the 32 coordinates of the study's words, so that none
-# stands apart.
+# is linearly independent of the rest.
 NEUTRAL = 64
 
 
