@@ -192,8 +192,8 @@ def test_each_family_has_a_figure_and_a_bound_that_is_far_away_has_no_band(made)
         "sensitivity",
         *("own-map-Means", "rf", "drf", "raf"),
     ]
-    few = STUDY.figures(frame)["rf"].legends[0].get_texts()
-    assert not any("exponent" in text.get_text() for text in few)  # two lengths have none
+    single = STUDY.figures(made({"rf": (2.0, -0.5)}, sizes=[8]))["rf"].legends[0].get_texts()
+    assert not any("exponent" in text.get_text() for text in single)  # of one length
     uneven = pd.concat([made({"drf2": (1.0, -0.5)}), made({"drf4": (1.0, -1.0)}, texts=TEXTS[1:])])
     names = [text.get_text() for text in STUDY.figures(uneven)["drf"].legends[0].get_texts()]
     assert ["none" in name for name in names] == [False, True]  # no exponent on movie reviews
