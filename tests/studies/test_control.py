@@ -206,7 +206,7 @@ def test_controls_are_counted_by_what_they_change_and_the_dead_are_in_no_mean():
     assert main["died"].to_dict() == {"none": 0, "hold 0.5": 2, "hold 2": 0}
     assert main["draws"].sum() == len(records)
     assert main["accuracy"]["hold 0.5"].value == pytest.approx(0.8)
-    assert main["S over that without"]["hold 0.5"].value == pytest.approx(0.5)
+    assert main["factor of S"]["hold 0.5"].value == pytest.approx(0.5)
     controls, died = sentences(records)
     assert "(one word decides), control hold: S falls in 1 of 2 settings; in 1 no" in controls
     assert "Accuracy: falls in 1 of 2 settings; in 1 no" in controls

@@ -7,7 +7,7 @@ import torch
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import loaded_model
 from wordsens.studies import depth
-from wordsens.studies.depth import DepthCell, preset
+from wordsens.studies.depth import DepthCell
 from wordsens.studies.depth import measure as measure_depth
 from wordsens.sweeps.sweep import paper_sweep
 from wordsens.sweeps.texts import DatasetText, ShippedText, documents
@@ -103,22 +103,6 @@ def test_shipped_questions_are_short_and_passages_long():
     assert all(len(lengths) >= 50 for lengths in words.values())
 
 
-def test_kinds_of_a_table_are_texts_of_their_own(tmp_path):
-    path = tmp_path / "texts.csv"
-    long, short = "word " * 30, "short one here"
-    path.write_text(f"body,topic\n{long},cats\n{short},dogs\n{long},dogs\n,dogs\n")
-    source = DatasetText.parse({"path": str(path), "text_column": "body"})
-    kinds = [source.model_copy(update={"where": f"topic={value}"}) for value in ("cats", "dogs")]
-    assert [len(documents(text)) for text in kinds] == [1, 2]
-    grids, _ = preset("quick", source, 0, None, by="topic")
-    kinds = {grid["text"].get("where") for grid in grids if grid["map"] == "model"}
-    assert kinds == {"topic=cats", "topic=dogs"}
-    with pytest.raises(InputError, match="no column 'theme'"):
-        preset("quick", source, 0, None, by="theme")
-    with pytest.raises(InputError, match="by"):
-        preset("quick", ShippedText(), 0, None, by="topic")
-
-
 def test_the_full_study_has_every_layer_of_every_architecture():
     sweep, notices = paper_sweep("depth", "full")
     cells = [cell for cell in sweep.cells() if cell.map == "transformer" and not cell.last_row]
@@ -132,7 +116,7 @@ def test_the_full_study_has_every_layer_of_every_architecture():
 
 def frame(*records):
     """Records made up: of seven words, unless they say otherwise."""
-    plain = {"series": "pre-norm", "text": "gaussian", "where": None, "n": 7, "d": 8, "model": None}
+    plain = {"series": "pre-norm", "text": "gaussian", "n": 7, "d": 8, "model": None}
     plain |= {"front": 0, "behind": 0, "last_row": False, "random_weights": False, "spec": "{}"}
     measured = {"average": 0.1, "predicted": 0.11, "small_radius": 0.2, "removal": None}
     rows = [{**plain, **measured, "cell": f"{at}", **record} for at, record in enumerate(records)]

@@ -89,9 +89,6 @@ class PaperOptions(PlaceOptions):
     model: Annotated[
         str, option("Of attention and depth: minilm, a folder, or a name on the Hugging Face hub.")
     ] = "minilm"
-    by: Annotated[
-        str | None, option("Of depth: a column of --texts whose values are kinds of text.")
-    ] = None
     as_published: Annotated[
         bool,
         option(
@@ -143,11 +140,6 @@ class PaperOptions(PlaceOptions):
         if self.model != "minilm" and not {"attention", "depth"} & set(self.names):
             raise InputError(
                 f"`model` (={self.model!r}) is an option of attention and depth; draw these, or "
-                "drop it"
-            )
-        if self.by is not None and ("depth" not in self.names or self.texts is None):
-            raise InputError(
-                f"`by` (={self.by!r}) is a column of --texts for depth; draw that of a table, or "
                 "drop it"
             )
         if self.as_published and not set(AS_PUBLISHED) & set(self.names):
@@ -311,7 +303,7 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
         choices: dict[str, Any] = {"as_published": True} if options.as_published else {}
         choices = choices if name in AS_PUBLISHED else {}
         if name == "depth":
-            choices = {"model": options.model, "by": options.by}
+            choices = {"model": options.model}
         sweep, notices = paper_sweep(
             name,
             options.scale,

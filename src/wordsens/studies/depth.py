@@ -38,10 +38,8 @@ from wordsens.sweeps.study import (
     text_title,
 )
 from wordsens.sweeps.texts import (
-    DatasetText,
     Embedded,
     ShippedText,
-    kinds_of_table,
     load_text,
     texts_at_least,
 )
@@ -227,19 +225,17 @@ def preset(
     labels: str | None,
     *,
     model: str = "minilm",
-    by: str | None = None,
 ) -> Preset:
     """S by layer of random transformers on real and Gaussian texts, and of a trained model on each
     kind of text; S of a word of ten by the words around it.
 
     Args:
         scale, source, seed, labels: as for every experiment; nothing is learned.
-        model: the trained one.
-        by: a column of the source's table: its values are kinds of text. None: the source, and
-            where that is the shipped reviews, the shipped questions and passages.
+        model: the trained one; where the source is the shipped reviews, it is measured on the
+            shipped questions and passages too.
 
     Raises:
-        InputError: no such model or column; no text has enough words.
+        InputError: no such model; no text has enough words.
     """
     size = PRESETS[scale]
     common = {"dtype": "float32", "draw": list(range(size["draws"]))}
@@ -258,7 +254,7 @@ def preset(
             wide = {"mlp": options["mlp"] * grid["d"]} if "mlp" in options else {}
             layers = {"map": "transformer", "depth": list(size["layers"])}
             grids.append({**grid, **layers, **options, **wide})
-    trained, more = _trained(scale, source, seed, common, model, by)
+    trained, more = _trained(scale, source, seed, common, model)
     grids += trained
     n, longest = min(size["n"]), max(size["context"])
     if texts_at_least(source, n + longest, seed=seed, most=1):
@@ -275,21 +271,20 @@ def preset(
 
 
 def _trained(
-    scale: str, source: Embedded, seed: int, common: Mapping[str, Any], model: str, by: str | None
+    scale: str, source: Embedded, seed: int, common: Mapping[str, Any], model: str
 ) -> Preset:
     phi = loaded_model(model)
     quick, last = scale == "quick", phi.attention_layers
     layers = sorted({1, (last + 1) // 2, last}) if quick else list(range(1, last + 1))
     grids, notices, around = [], [], phi.model.own_tokens
-    for kind in _kinds(source, by):
+    others = [ShippedText(kind="questions"), ShippedText(kind="passages")]
+    for kind in (source, *others * isinstance(source, ShippedText)):
         # The model makes its rows itself; what a source says of an encoder is not for it.
         text = kind.model_dump(mode="json", exclude=set(Embedded.model_fields))
         lengths = [n + around for n in PRESETS[scale]["trained"]]
         lengths = [n for n in lengths if texts_at_least(kind, n, seed=seed, most=1, model=phi)]
         if not lengths:
-            notices.append(
-                f"no {text.get('where') or text['kind']} text is long enough for {model}: left out"
-            )
+            notices.append(f"no {text['kind']} text is long enough for {model}: left out")
             continue
         of_model = {"map": "model", "model": model, "model_layer": layers, "text": text}
         grid = {**common, **of_model, "n": lengths, "d": phi.model.dimension}
@@ -299,20 +294,6 @@ def _trained(
             behind = {"model_layer": [last] if quick else layers}
             grids.append({**grid, "random_weights": True, **behind})
     return grids, notices
-
-
-def _kinds(source: Embedded, by: str | None) -> list[Any]:
-    """The kinds of text on which the trained model is measured."""
-    if by is None:
-        others = [ShippedText(kind="questions"), ShippedText(kind="passages")]
-        return [source, *others * isinstance(source, ShippedText)]
-    if not isinstance(source, DatasetText):
-        raise InputError(
-            f"`by` (={by!r}) is a column of the texts' table; name a table with --texts, or drop it"
-        )
-    return [
-        source.model_copy(update={"where": f"{by}={value}"}) for value in kinds_of_table(source, by)
-    ]
 
 
 _CURVE = ["architecture", "text", "n", "d"]
@@ -349,12 +330,11 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
     Raises:
         InputError: records of one row differ in another key, such as the temperature.
     """
-    texts = [
-        where.partition("=")[2] if isinstance(where, str) else text_title(kind)
-        for kind, where in zip(records["text"], records["where"], strict=True)
-    ]
-    columns = {"architecture": records["series"], "layer": records["at_layer"], "text": texts}
-    titled = records.assign(**columns)
+    titled = records.assign(
+        architecture=records["series"],
+        layer=records["at_layer"],
+        text=records["text"].map(text_title),
+    )
     for _, drawn in titled.groupby([*_LAYERS, "front", "behind"]):
         require_alike(drawn, besides=())
     titled = titled.sort_values(_LAYERS, kind="stable")

@@ -49,7 +49,6 @@ _OF_TEXTS = (
     "text_content",
     "mean_cosine",
     "distinct",
-    "where",
 )
 
 # A record: its columns by name. Every record has: cell (its key), experiment, status ("done" or

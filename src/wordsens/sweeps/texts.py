@@ -15,7 +15,6 @@ from pydantic import BeforeValidator, Field
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
-from wordsens.files import named_path
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.embedding import embed, load_encoder
 from wordsens.models.model_files import MINILM, model_digest
@@ -33,7 +32,6 @@ from wordsens.text import (
     shipped_reviews,
 )
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.tables import require_column, require_table, table_rows
 
 SENTIMENT = "sentiment"
 LABEL_KINDS = (SENTIMENT, "linear", "random")
@@ -73,7 +71,6 @@ class DatasetText(Embedded, frozen=True):
             labels are needed.
         split: of a source that has splits; None for its training texts.
         limit: how many documents to read; None for all.
-        where: COLUMN=VALUE, the rows of a table that are read; None for all.
     """
 
     kind: Literal["dataset"] = "dataset"
@@ -82,7 +79,6 @@ class DatasetText(Embedded, frozen=True):
     label_column: str | None = None
     split: str | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
-    where: str | None = None
 
 
 class GivenText(Embedded, frozen=True):
@@ -411,10 +407,6 @@ def _read(source: Any, labelled: bool, _: object) -> tuple[Document, ...]:
         pairs = [pair for pair in meaning_pairs() if (pair.length == "question") == questions]
         firsts = dict.fromkeys(pair.first for pair in pairs)
         return tuple(Document(text) for text in firsts if text.endswith("?") or not questions)
-    if source.where is not None:
-        column, _, value = source.where.partition("=")
-        texts = kinds_of_table(source, column).get(value, [])
-        return tuple(map(Document, texts[: source.limit]))
     keys = source.model_dump(include={"text_column", "label_column", "split", "limit"})
     labels = labelled or source.label_column is not None
     return tuple(read_documents(source.path, labels=labels, skip_empty=True, **keys))
@@ -425,22 +417,3 @@ def _digest(*place: Any) -> str:
     contents = [(text.label, text.text.encode(errors="surrogatepass")) for text in _read(*place)]
     parts = [f"{label}:{len(content)}:".encode() + content for label, content in contents]
     return hashlib.sha256(b"".join(parts)).hexdigest()
-
-
-def kinds_of_table(source: DatasetText, column: str) -> dict[str, list[str]]:
-    """The texts of a table by their row's value in a column, without empty ones.
-
-    Raises:
-        InputError: the source is no table, or lacks the column or that of the texts.
-    """
-    path = named_path("texts", source.path)
-    require_table(path, "texts")
-    texts: dict[str, list[str]] = {}
-    for _, row in table_rows(path):
-        kind, text = (
-            row[require_column(name, row, f"`texts` (={source.path!r})", "name one of them")]
-            for name in (column, source.text_column)
-        )
-        if str(text or "").strip():
-            texts.setdefault(str(kind), []).append(text)
-    return texts

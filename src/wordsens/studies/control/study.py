@@ -123,7 +123,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Prese
 _SIZE = ["network", "task", "n", "d", "steps"]
 _SETTING = [*_SIZE, "control", "strength"]
 _MAIN, _LAYERS, _ALONG = "Accuracy and S", "S behind the layers", "Along the training"
-_TIMES, _CHANGE = "S over that without", "change of accuracy"
+_TIMES, _CHANGE = "factor of S", "change of accuracy"
 _FIRST = ["network", "task", "n", "control", "accuracy", "S", "died", _TIMES, _CHANGE]
 _SHARES = {title: name for title, name in ALONG.items() if title != "S"}
 
