@@ -150,7 +150,7 @@ def frame(*records):
     """Records made up: of a single layer of softmax attention, unless they say otherwise."""
     plain = {"layer": "softmax", "layers": 1, "residual": None, "norm": None, "mlp": None}
     plain |= {"task": "one-word", "text": None, "n": 6, "d": 8, "steps": 4, "draw": 0}
-    plain |= {"control": "none", "target": None, "strength": None}
+    plain |= {"control": "none", "target": None, "strength": None, "spec": "{}"}
     plain |= dict.fromkeys(("by_layer", "first_upper", "along_steps", *ALONG.values()))
     measured = {"value": 0.9, "sensitivity": 1.0, "median_word": 0.5, "robust": 0.5}
     rows = [{**plain, **measured, "cell": f"{at}", **record} for at, record in enumerate(records)]
@@ -190,7 +190,7 @@ def test_accuracy_is_compared_at_the_shortest_and_the_longest_texts():
         bars.get_label(): bars.lines[0].get_color()
         for bars in figures["control-sensitivity"].axes[0].containers
     }
-    maps = {"fully connected": "rf", "softmax attention": "raf"}
+    maps = {"fully connected": "rf", "softmax": "raf"}
     assert colours == {name: style[0] for name, style in styles_of(maps).items()}
 
 
@@ -208,9 +208,9 @@ def test_controls_are_counted_by_what_they_change_and_the_dead_are_in_no_mean():
     assert main["accuracy"]["hold 0.5"].value == pytest.approx(0.8)
     assert main["S over that without"]["hold 0.5"].value == pytest.approx(0.5)
     controls, died = sentences(records)
-    assert "on one word decides: hold, S: falls in 1 of 2 settings; in 1 no" in controls
-    assert "accuracy: falls in 1 of 2 settings; in 1 no" in controls
-    assert died.startswith("In 2 of 17 trainings")
+    assert "(one word decides), control hold: S falls in 1 of 2 settings; in 1 no" in controls
+    assert "Accuracy: falls in 1 of 2 settings; in 1 no" in controls
+    assert "in 2 of 17 networks" in died
     target = study.figures(records)["control-target"].axes[0].containers[0].lines[0]
     assert target.get_ydata() == pytest.approx([1.0, 2.0])
 
@@ -226,15 +226,35 @@ def test_layers_and_looks_have_rows_of_their_own():
     )
     records = frame(*stacked, *looked)
     layers, looks = (table for table in study.tables(records).values() if len(table))
-    assert layers["network"].tolist() == ["softmax attention, 3 layers, residual"]
+    assert layers["network"].tolist() == ["softmax, 3 layers, residual"]
     assert layers["factor"][0].value == pytest.approx(2, rel=1e-2)
     assert layers["draws"].sum() + looks["draws"].sum() == 5 + 2 * 5
     assert [one.value for one in looks["S"]] == pytest.approx([2, 4])
     assert looks["flips told"].isna().all()
     (sentence,) = sentences(records)
-    assert "From layer to layer, on one word decides, S: grows in 1 of 1 setting" in sentence
-    assert "Along the training, on one word decides, S: rises in 1 of 1 setting" in sentence
+    assert "From layer to layer (one word decides) S grows in 1 of 1 setting" in sentence
+    assert "During the training (one word decides) S rises in 1 of 1 setting" in sentence
     figures = study.figures(records)
+    stack = figures["control-layers"].axes[0].containers[0].lines[0]
+    assert stack.get_color() == styles_of({"raf": "raf"})["raf"][0]
     assert list(figures) == ["control-layers", "control-along"]
     names = [bars.get_label() for bars in figures["control-along"].axes[0].containers]
     assert names == ["accuracy", "synonyms kept", "new words"]
+
+
+def test_sizes_are_compared_each_with_itself_and_other_keys_are_not_averaged():
+    changes = {16: -0.1, 32: -0.3}
+    records = frame(
+        *(
+            row
+            for d, change in changes.items()
+            for n, value in ((8, 0.9), (64, 0.9 + change))
+            for row in draws(n=n, d=d, value=value)
+        )
+    )
+    (finding,) = study.findings(records, study.tables(records))
+    assert all(f"64 words: −0.{tenths}00" in finding.sentence for tenths in (1, 3))
+    assert set(finding.rows) == set(records["cell"])
+    records["spec"] = [f'{{"pooling": "{name}"}}' for name in ("mean", "max") * 10]
+    with pytest.raises(InputError, match="several values of pooling"):
+        study.tables(records)

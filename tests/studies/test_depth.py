@@ -133,7 +133,7 @@ def test_the_full_study_has_every_layer_of_every_architecture():
 def frame(*records):
     """Records made up: of seven words, unless they say otherwise."""
     plain = {"series": "pre-norm", "text": "gaussian", "where": None, "n": 7, "d": 8, "model": None}
-    plain |= {"front": 0, "behind": 0, "last_row": False, "random_weights": False}
+    plain |= {"front": 0, "behind": 0, "last_row": False, "random_weights": False, "spec": "{}"}
     measured = {"average": 0.1, "predicted": 0.11, "small_radius": 0.2, "removal": None}
     rows = [{**plain, **measured, "cell": f"{at}", **record} for at, record in enumerate(records)]
     return pd.DataFrame(rows)
@@ -163,13 +163,13 @@ def test_exponents_are_the_mean_slope_over_draws_and_decide_what_is_counted():
     assert [one.value for one in growth["exponent"]] == pytest.approx([0.5, sum(SLOPES) / 5])
     assert every["draws"].sum() == len(records)
     (sentence,) = sentences(records)
-    counted = "S of one word: grows in 1 of 2 settings; in 1 no difference is claimed"
+    counted = "S of one word grows in 1 of 2 settings; in 1 no difference is claimed"
     assert counted in sentence and "Gaussian texts and movie reviews" in sentence
     drawn = depth.figures(records)["depth"].axes[0].containers[0].lines[0].get_ydata()
     means = records[records["series"] == "pre-norm"].groupby("at_layer")["value"].mean()
     assert drawn == pytest.approx(means.to_numpy())
     few = records[records["draw"] < 2]
-    assert "S of one word: no difference is claimed in 2 settings" in sentences(few)[0]
+    assert "S of one word no difference is claimed in 2 settings" in sentences(few)[0]
     assert not sentences(records[records["at_layer"] == 1])
 
 
@@ -196,3 +196,15 @@ def test_a_model_is_compared_with_its_twin_behind_the_last_layer_and_words_with_
     assert sum(table["draws"].sum() for table in tables.values() if "draws" in table) == len(
         records
     )
+
+
+def test_a_side_without_words_is_not_compared_and_rows_are_those_that_are():
+    around = {"series": "RAF (softmax)", "layers": (1,)}
+    values = [lambda layer, draw=draw: 1.0 + draw for draw in range(3)]
+    records = frame(*(row for front in (0, 8, 20) for row in curve(values, **around, front=front)))
+    (finding,) = depth.findings(records, depth.tables(records))
+    assert "20 words in front" in finding.sentence and "behind" not in finding.sentence
+    assert set(finding.rows) == set(records["cell"][records["front"] != 8])
+    records["spec"] = [f'{{"temperature": {1 + at % 2}}}' for at in range(len(records))]
+    with pytest.raises(InputError, match="several values of temperature"):
+        depth.tables(records)

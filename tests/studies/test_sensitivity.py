@@ -102,13 +102,16 @@ def test_a_key_that_varies_among_the_records_of_a_map_tells_series_apart(make_re
 
 
 def test_attention_is_compared_on_every_kind_of_text_and_certified_where_all_words_are(made):
-    findings = STUDY.summary(made(MAPS, **BOUNDED)).findings
+    frame = made(MAPS, **BOUNDED)
+    findings = STUDY.summary(frame).findings
     assert len(findings) == 3
     contrast, trends, costs = (finding.sentence for finding in findings)
     assert contrast.startswith("One word moves attention 25.3 times as far as")
     assert "movie reviews of 160 words" in contrast and "Gaussian texts of 160" in contrast
     assert contrast.count("at least 21.3 times, whatever the searches missed, certified") == 2
-    assert "RF falls as 1/√n in 2 of 2 settings" in trends
+    assert "falls as 1/√n for RF (2 of 2 settings" in trends
+    longest = made(MAPS, sizes=[160])["source"]
+    assert set(findings[0].rows) == set(frame["cell"][frame["source"].isin(longest)])
     assert "against 1,638,400 per text" in costs
     sampled = STUDY.summary(made(MAPS, **BOUNDED, words=4)).headline
     assert "whatever" not in sampled
@@ -148,6 +151,7 @@ def departed(frame, name, make_record, factor):
         make_record(
             **{key: row[key] for key in ("map", "text", "n", "draw", "source")},
             value=row["value"] * factor(row["n"], row["draw"]),
+            words=1,
             asked={**keys, "text": of_text},
         )
         for row in frame.to_dict("records")
@@ -160,6 +164,7 @@ def test_s_as_published_is_compared_draw_by_draw(made, make_record):
     both = pd.concat([defined, as_frame(records)])
     table = STUDY.tables(both)[PUBLISHED]
     assert set(table["departure"]) == {"word 0 only"} and len(table) == 3
+    assert table[["words as defined", "words"]].to_numpy().tolist() == [[10, 1], [40, 1], [160, 1]]
     assert [ratio.value for ratio in table["ratio"]] == pytest.approx([0.9] * 3)
     assert STUDY.tables(both)[POINTS]["draws"].sum() == len(defined)
     alone = STUDY.tables(as_frame(records))
@@ -187,6 +192,11 @@ def test_each_family_has_a_figure_and_a_bound_that_is_far_away_has_no_band(made)
         "sensitivity",
         *("own-map-Means", "rf", "drf", "raf"),
     ]
+    single = STUDY.figures(made({"rf": (2.0, -0.5)}, sizes=[8]))["rf"].legends[0].get_texts()
+    assert not any("exponent" in text.get_text() for text in single)  # of one length
+    uneven = pd.concat([made({"drf2": (1.0, -0.5)}), made({"drf4": (1.0, -1.0)}, texts=TEXTS[1:])])
+    names = [text.get_text() for text in STUDY.figures(uneven)["drf"].legends[0].get_texts()]
+    assert ["none" in name for name in names] == [False, True]  # no exponent on movie reviews
     near = made({"raf": (2.0, 0.0)}, upper=2.5, rigor=CERTIFIED)
     far = made({"relu-raf": (1.0, 0.0)}, upper=9.0, predicted=1.0, predicted_in_range=False)
     figure = STUDY.figures(pd.concat([near, far]))["raf"]
@@ -195,8 +205,8 @@ def test_each_family_has_a_figure_and_a_bound_that_is_far_away_has_no_band(made)
         "Movie reviews, d = 8",
         "Gaussian texts, d = 8",
     ]
-    assert len(left.collections) == 1 + 2  # a band, and the bars of both maps
-    assert "not drawn, beyond the panel: ReLU-RAF" in figure.caption
+    assert len(left.collections) == 2 + 2  # the bands, and the bars of both maps
+    assert left.get_ylim()[1] < 9.0  # the far bound is cut off
     assert "not compared at such sizes: ReLU-RAF" in figure.caption
     assert [line.get_ydata()[0] for line in left.lines if line.is_dashed()] == [1.0]
     names = [text.get_text() for text in figure.legends[0].get_texts()]

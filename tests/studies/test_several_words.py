@@ -77,7 +77,7 @@ def _summary(values, **columns):
     """Of made-up records: S by (map, number of words, draw)."""
     rows = [
         {"cell": str(place), "map": name, "text": "gaussian", "n": 64, "d": 8, "count": count}
-        | {"draw": draw, "value": value, "upper": None}
+        | {"draw": draw, "value": value, "upper": None, "spec": "{}"}
         for place, ((name, count, draw), value) in enumerate(values.items())
     ]
     return STUDY.summary(pd.DataFrame(rows).assign(**columns))
@@ -109,3 +109,5 @@ def test_findings_and_rows_say_how_many_words_each_map_notices():
     assert len(enough.rows) == len(never.rows) == len(growth.rows) == 40
     few = _summary({key: value for key, value in dense.items() if key[1] < 16})
     assert "RF more than were tried" in few.headline and few.table()["words"].isna().all()
+    once = _summary({("rf", 1, 0): 2.0, ("rf", 1, 1): 0.1, ("rf", 1, 2): 0.1})
+    assert once.table()["words"].isna().all()  # one draw notices, two do not

@@ -5,8 +5,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import pandas as pd
 import torch
 from pydantic import Field, model_validator
 
@@ -20,9 +21,6 @@ from wordsens.models.model_files import model_digest
 from wordsens.sweeps.spec import Cell, ModelName
 from wordsens.sweeps.store import json_text
 from wordsens.sweeps.study import Preset, Study, Tables
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 # The pair of the paper's figure 1.
 PAIR = ("I love her much", "I love her smile")
@@ -38,8 +36,7 @@ class AttentionCell(Cell, frozen=True):
     """A pair of texts and a layer of a model.
 
     Attributes:
-        model: "minilm", a folder or a name on the hub; its files' content stands for it in the
-            identity.
+        model: "minilm", a folder or a name on the hub; the content of its files identifies it.
         first, second: the texts.
         layer: 1 to L; negative from the last, -1.
         head: 0, 1, ...; None for the mean over the heads.
@@ -151,11 +148,9 @@ def measured_pair(record: Mapping[str, Any]) -> tuple[AttentionPair, PromptPair 
     return pair, answers
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: pd.DataFrame) -> Tables:
     """Of each pair: every row's attention to the changed words, before and after, and the share of
     its attention that moves."""
-    import pandas as pd
-
     frames = {}
     for record in records.to_dict("records"):
         pair, _ = measured_pair(record)
@@ -170,7 +165,7 @@ def tables(records: "DataFrame") -> Tables:
     return frames
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     """The pair whose attention moves most, and how answers to prompts change."""
     title, table = max(tables.items(), key=lambda item: item[1]["moved"].mean())
     top = table.loc[table["moved"].idxmax()]
@@ -189,7 +184,7 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
         yield Finding(sentence, rows=(record["cell"],))
 
 
-def figures(records: "DataFrame") -> dict[str, Any]:
+def figures(records: pd.DataFrame) -> dict[str, Any]:
     """Figure 1; of a causal language model also the answers to two prompts."""
     from wordsens.plotting import draw
 

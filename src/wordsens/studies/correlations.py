@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding
@@ -68,7 +69,7 @@ PRESETS: dict[str, tuple[int, list[dict[str, Any]]]] = {
     ),
 }
 
-# Mean cosines, and how many times each word of a repeated text stands in it.
+# Mean cosines, and how many times a repeated text has each of its words.
 _QUICK_TEXTS = (0.0, 0.5, 0.95), (4,)
 _TEXTS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95), (2, 4, 10)
 
@@ -107,10 +108,8 @@ def _texts(record: Mapping[str, Any]) -> str:
 
 
 def _rows(records: Any) -> Any:
-    """One row per map, size and texts; beside S what it lies above that of equally correlated words
-    of the same mean cosine."""
-    import pandas as pd
-
+    """One row per map, size and texts: S, and how much larger it is than that of equally correlated
+    words of the same mean cosine."""
     named = records.assign(texts=list(map(_texts, records.to_dict("records"))))
     columns = {"mean cosine": "cosine", "S": "value"}
     frame = means(named, [*_SETTING, "text", "texts"], columns)
@@ -142,7 +141,7 @@ def tables(records: Any) -> Tables:
 
 
 def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
-    """How S goes with the mean cosine, and where other texts lie."""
+    """How S depends on the mean cosine, and how other texts differ."""
     known = records["mean_cosine"].astype(float)
     least, most = known.min(), known.max()
     if least < most:
@@ -151,11 +150,11 @@ def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
         sentence = f"When the mean cosine of the words rises from {least:g} to {most:g}, S of "
         rows = tuple(records["cell"][known.isin((least, most))])
         yield Finding(f"{sentence}{'; '.join(phrases)}.", "Factors of paired draws.", rows)
-    beside = tables[TABLE].dropna(subset=BEYOND)
-    if len(beside):
-        apart = beside[beside[BEYOND].map(side) != 0].to_dict("records")
+    others = tables[TABLE].dropna(subset=BEYOND)
+    if len(others):
+        apart = others[others[BEYOND].map(side) != 0].to_dict("records")
         named = [f"{map_title(row['map'])}, {row['texts']}: {row[BEYOND]}" for row in apart]
-        listed = "; ".join([tally(beside[BEYOND], "larger", "smaller"), *named])
+        listed = "; ".join([tally(others[BEYOND], "larger", "smaller"), *named])
         sentence = (
             "Repeated words and real texts, compared with equally correlated words of the same "
             f"mean cosine: S is {listed}."

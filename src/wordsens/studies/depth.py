@@ -2,9 +2,10 @@
 word."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import torch
 from pydantic import Field, model_validator
 
@@ -32,6 +33,7 @@ from wordsens.sweeps.study import (
     changes,
     means,
     over_draws,
+    require_alike,
     tally,
     text_title,
 )
@@ -45,9 +47,6 @@ from wordsens.sweeps.texts import (
 )
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.depth import average_by_layer
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 # Of the prediction of one draw; the draws are averaged.
 _PATHS = 8
@@ -328,7 +327,7 @@ _MEASURES = {
 _RANDOM = "Random transformers: S of one word over the layers"
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: pd.DataFrame) -> Tables:
     """Growth over the layers, of random transformers and of the trained model; every layer; words
     in front and behind."""
     random, trained, around = parts(records)
@@ -345,13 +344,20 @@ def tables(records: "DataFrame") -> Tables:
 
 def parts(records: Any) -> tuple[Any, Any, Any]:
     """The records by question, in the order of their curves: random transformers; trained models
-    and their random twins; words in front and behind. `text` is the title of the kind."""
+    and their random twins; words in front and behind. `text` is the title of the kind.
+
+    Raises:
+        InputError: records of one row differ in another key, such as the temperature.
+    """
     texts = [
         where.partition("=")[2] if isinstance(where, str) else text_title(kind)
         for kind, where in zip(records["text"], records["where"], strict=True)
     ]
     columns = {"architecture": records["series"], "layer": records["at_layer"], "text": texts}
-    titled = records.assign(**columns).sort_values(_LAYERS, kind="stable")
+    titled = records.assign(**columns)
+    for _, drawn in titled.groupby([*_LAYERS, "front", "behind"]):
+        require_alike(drawn, besides=())
+    titled = titled.sort_values(_LAYERS, kind="stable")
     around = (
         (titled["front"] + titled["behind"] > 0)
         | titled["last_row"].astype(bool)
@@ -361,11 +367,18 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
     return titled[random & ~around], titled[~random & ~around], titled[around]
 
 
+def _sides(around: Any) -> Any:
+    """The records by side, with the words that they have there; those without any are on both."""
+    total = around["front"] + around["behind"]
+    return pd.concat(
+        around[around[place] == total].assign(side=name, words=total)
+        for place, name in _PLACES.items()
+    )
+
+
 def _growth(records: Any) -> Any:
     """A row for each curve: S behind its first and last layer, and the exponents of S and of the
     average case."""
-    import pandas as pd
-
     rows = []
     for keys, curve in records.groupby(_CURVE, dropna=False, sort=False):
         layers = curve["layer"]
@@ -387,45 +400,52 @@ def exponent(curve: Any, column: str = "value") -> Estimate | None:
     return over_draws(slopes)
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
-    """How S and the average case go over the layers; a trained model against its random twin; what
-    words around a word do."""
+def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
+    """How S and the average case change over the layers; a trained model against its random twin;
+    the effect of words around a word."""
     random, trained, around = parts(records)
     if random["layer"].nunique() > 1:
         growth = tables[_RANDOM].dropna(subset=["exponent"])
+        texts = " and ".join(growth["text"].unique())
+        s = tally(growth["exponent"], "grows", "falls")
+        average = tally(growth["exponent of the average"], "grows", "falls")
         sentence = (
             f"From layer {random['layer'].min()} to {random['layer'].max()} of random transformers "
-            f"({' and '.join(growth['text'].unique())}), S of one word "
-            f"{tally(growth['exponent'], 'grows', 'falls')}. The change by a random move of the "
-            f"same length {tally(growth['exponent of the average'], 'grows', 'falls')}."
+            f"({texts}), S of one word {s}. The change by a random move of the same length "
+            f"{average}."
         )
-        yield Finding(sentence, rows=tuple(random["cell"]))
+        yield Finding(sentence, rows=tuple(random.merge(growth[_CURVE])["cell"]))
     last = trained[trained["layer"] == trained.groupby("model")["layer"].transform("max")]
     twin = last["random_weights"].astype(bool)
-    factors = changes(last[~twin], last[twin], ["model", "text", "n"], relative=True)
+    keys = ["model", "text", "n"]
+    factors = changes(last[~twin], last[twin], keys, relative=True)
     if len(factors):
         phrases = factors.apply("{0.model} {0.change} on {0.text} of {0.n} rows".format, axis=1)
         sentence = (
             "S of one word after the last layer of a trained model, divided by S of the same "
             f"architecture with random weights: {'; '.join(phrases)}."
         )
-        yield Finding(sentence, rows=tuple(last["cell"]))
-    phrases, without = [], around[around["front"] + around["behind"] == 0]
-    for place, name in _PLACES.items():
-        most = around[around[place] == around[place].max()]
-        factors = changes(most, without, ["architecture", "text", "n"], relative=True)
-        phrase = f"{{0.architecture}}, {most[place].max()} {name} ({{0.text}}): ×{{0.change}}"
-        phrases += map(phrase.format, factors.itertuples())
-    if phrases:
+        yield Finding(sentence, rows=tuple(last.merge(factors[keys])["cell"]))
+    sides = _sides(around)
+    keys = ["architecture", "text", "n", "side"]
+    sides["most"] = sides.groupby(keys)["words"].transform("max")
+    few, many = (sides[sides["words"] == words] for words in (0, sides["most"]))
+    factors = changes(many[many["most"] > 0], few, [*keys, "most"], relative=True)
+    if len(factors):
+        phrase = "{0.architecture}, {0.most} {0.side} ({0.text}): ×{0.change}"
+        phrases = factors.apply(phrase.format, axis=1)
         sentence = f"More words around a word multiply its S: {'; '.join(phrases)}."
-        yield Finding(sentence, rows=tuple(around["cell"]))
+        compared = pd.concat([few, many]).merge(factors[keys])
+        yield Finding(sentence, rows=tuple(compared["cell"].unique()))
 
 
-def figures(records: "DataFrame") -> dict[str, Any]:
+# Series in the colour of attention, with its name: of stacks the one that is nothing else.
+_ATTENTION = dict.fromkeys(("attention alone", map_title("raf")), "raf")
+
+
+def figures(records: pd.DataFrame) -> dict[str, Any]:
     """`depth`: random architectures; `depth-average`: their average case; `depth-model`;
     `depth-context`."""
-    import pandas as pd
-
     from wordsens.plotting import lines
     from wordsens.plotting.style import BARS
 
@@ -434,24 +454,28 @@ def figures(records: "DataFrame") -> dict[str, Any]:
     curves = means(random, _LAYERS, {s: "value", average: "average"})
     model = means(trained, _LAYERS, _MEASURES).melt(_LAYERS, ["S", "removal"], value_name=change)
     model["architecture"] = model["variable"] + ", " + model["architecture"]
-    sides = [
-        around[around["front"] + around["behind"] == around[place]].assign(
-            words=around[place], text=f"{name}, " + around["text"]
-        )
-        for place, name in _PLACES.items()
-    ]
-    context = means(pd.concat(sides), ["architecture", "text", "words"], {s: "value"})
-    by_layer = {"x": "layer", "panel": ["text", "n"], "log": "y"}
-    by_words = {"x": "words", "panel": "text"}
+    sides = _sides(around)
+    sides["text"] = sides["side"] + ", " + sides["text"]
+    context = means(sides, ["architecture", "text", "n", "words"], {s: "value"})
     drawn = {
-        "depth": ("One word over the layers of random transformers", curves, s, by_layer),
-        "depth-average": ("A random move of one word over the layers", curves, average, by_layer),
-        "depth-model": ("One word over the layers of a trained model", model, change, by_layer),
-        "depth-context": ("S of a word by the words around it", context, s, by_words),
+        "depth": ("One word over the layers of random transformers", curves, "layer", s),
+        "depth-average": ("A random move of one word over the layers", curves, "layer", average),
+        "depth-model": ("One word over the layers of a trained model", model, "layer", change),
+        "depth-context": ("S of a word by the words around it", context, "words", s),
     }
     return {
-        name: lines(frame, y=y, title=title, colour="architecture", caption=BARS, **axes)
-        for name, (title, frame, y, axes) in drawn.items()
+        name: lines(
+            frame.assign(map=frame["architecture"].replace(_ATTENTION)),
+            x=x,
+            y=y,
+            log="y" * (x == "layer"),
+            colour="map",
+            panel=["text", "n"],
+            labels={map_title("raf"): "attention alone"},
+            title=title,
+            caption=BARS,
+        )
+        for name, (title, frame, x, y) in drawn.items()
         if len(frame)
     }
 

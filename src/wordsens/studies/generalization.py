@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+import pandas as pd
 import torch
 from pydantic import Field, model_validator
 
@@ -50,9 +51,6 @@ from wordsens.sweeps.texts import (
     labelled_texts,
     reads_labels,
 )
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 FRONTIER = "frontier"
 
@@ -423,11 +421,9 @@ _SERIES, _OBJECTIVE = "One word changed, the label flipped", "By the objective o
 _NOTICED, _BROKEN = f"Err < {NOTICED:g}", f"Err < {LEAST_ERROR:g}"
 
 
-def split(records: "DataFrame") -> tuple[Any, Any]:
+def split(records: pd.DataFrame) -> tuple[Any, Any]:
     """The records, series by series and by N, without those of the published protocol's texts; and
     these."""
-    import pandas as pd
-
     padded = records["spec"].str.contains(r'"padded_below": *[0-9]')
     whole = records if padded.all() else records[~padded]
     series: Any = whole.groupby(SERIES[:-1], dropna=False, sort=False)
@@ -435,10 +431,8 @@ def split(records: "DataFrame") -> tuple[Any, Any]:
     return ordered, records[padded].copy()
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: pd.DataFrame) -> Tables:
     """One row per series and N; then one per objective."""
-    import pandas as pd
-
     whole, published = split(records)
     series = whole.groupby(SERIES, dropna=False, sort=False)
     rows = [part[SERIES].iloc[0].to_dict() | _row(part) for _, part in series]
@@ -481,38 +475,38 @@ def at_limit(part: Any) -> list[float]:
     return [errors[limits.index(LIMIT)] for limits, errors in columns if LIMIT in limits]
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
-    """Who notices the change, how the error goes with the alignment, and who keeps the theorem."""
+def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
+    """Who notices the change, how the error depends on the alignment, and the theorem's bound."""
     whole, _ = split(records)
     rows: Any = tables[_SERIES].dropna(subset="Err")
     if not len(rows):
         return
-    cells = tuple(whole["cell"])
+    searched = tuple(whole.loc[whole["objective"] == FRONTIER, "cell"])
     labels = dict(zip(whole["text"].map(text_title), whole["labels"], strict=True))
-    noticed = [
-        f"{map_title(name)} on {text_title(text)} in {sum(share.value > 0.5 for share in shares)} "
-        f"of {len(shares)}"
-        for (name, text), shares in rows.groupby(["map", "text"], sort=False)[_NOTICED]
-    ]
+    noticed = []
+    for (name, text), shares in rows.groupby(["map", "text"], sort=False)[_NOTICED]:
+        most = sum(share.value > 0.5 for share in shares)
+        noticed.append(f"{map_title(name)} on {text_title(text)} in {most} of {len(shares)}")
+    named = ", ".join(f"{label} of {text}" for text, label in labels.items())
     yield Finding(
         "One word could be changed so that a model that had just learned the text notices, and "
         f"gives the new label, in most samples: {', '.join(noticed)} settings. γ is below "
-        f"{LIMIT:g}: the model before hardly told the two texts apart. Labels: "
-        f"{', '.join(f'{label} of {text}' for text, label in labels.items())}.",
-        rows=cells,
+        f"{LIMIT:g}: the model before hardly distinguished the two texts. Labels: {named}.",
+        rows=searched,
     )
     if clauses := "; ".join(_correlations(whole)):
         sentence = "Rank correlation of the error after one changed word with the alignment F of"
-        yield Finding(f"{sentence} the features, over all changed texts: {clauses}.", rows=cells)
-    kept = (
-        f"For {map_title(name)} {tally(shares, 'most samples lie below', 'above', none=0.5)}."
-        for name, shares in rows.groupby("map", sort=False)[_BROKEN]
-    )
+        sentence = f"{sentence} the features, over all changed texts: {clauses}."
+        yield Finding(sentence, rows=tuple(whole["cell"]))
+    compared = []
+    for name, shares in rows.groupby("map", sort=False)[_BROKEN]:
+        sides = tally(shares, "most samples lie below", "most lie above", none=0.5)
+        compared.append(f"For {map_title(name)} {sides}.")
     yield Finding(
-        "Theory leaves fully connected random features an error of at least "
-        f"{LEAST_ERROR:.2f}, (2 − {LIMIT:g})², there, in the limit of wide layers and many words. "
-        f"{' '.join(kept)}",
-        rows=cells,
+        f"With γ below {LIMIT:g}, theory leaves fully connected random features an error of at "
+        f"least {LEAST_ERROR:.2f}, (2 − {LIMIT:g})², in the limit of wide layers and many words. "
+        f"{' '.join(compared)}",
+        rows=searched,
     )
 
 
@@ -535,7 +529,7 @@ def _correlations(whole: Any) -> Iterator[str]:
 _MOST_GAMMA, _MOST_ERROR = 3.0, 6.0
 
 
-def figures(records: "DataFrame") -> dict[str, Any]:
+def figures(records: pd.DataFrame) -> dict[str, Any]:
     """For each kind of text: Err against gamma, and the least Err under a limit on gamma, each with
     (2 - gamma)², below which Theorems 4 and 5 leave RF no point in the limit."""
     from wordsens.plotting import lines, points
@@ -547,38 +541,44 @@ def figures(records: "DataFrame") -> dict[str, Any]:
     common: dict[str, Any] = {"panel": "panel", "guides": {"(2 − γ)²": THEOREM}}
     drawn = {}
     for text, part in whole.rename(columns={"texts": "N"}).groupby("text", sort=False):
-        learned, frontier = (part[(part["objective"] == FRONTIER) == which] for which in (0, 1))
+        of_frontier = part["objective"] == FRONTIER
+        learned, frontier = part[~of_frontier], part[of_frontier]
         gamma, error = learned["gamma"], learned["value"]
         outside = int(((gamma > _MOST_GAMMA) | (error > _MOST_ERROR)).sum())
-        inside = {"gamma": gamma.clip(upper=_MOST_GAMMA), "value": error.clip(upper=_MOST_ERROR)}
         if len(learned):
+            marks = learned.assign(
+                gamma=gamma.clip(upper=_MOST_GAMMA),
+                value=error.clip(upper=_MOST_ERROR),
+                about=[f"N = {N}" for N in learned["N"]],
+            )
             drawn[f"generalization-error-{text}"] = points(
-                learned.assign(**inside, about=[f"N = {N}" for N in learned["N"]]),
+                marks,
                 x="gamma",
                 y="value",
                 colour="objective",
                 about="about",
-                labels={"gamma": "γ of the model before", "value": "error on the changed text"}
-                | _AIMS,
+                labels=_AIMS
+                | {"gamma": "γ of the model before", "value": "error on the changed text"},
                 title=f"Error on the changed text: {text_title(text)}",
-                caption="Each mark is a text that the model had just learned, one word changed so "
-                "that its label flips; below 1 it notices. Marks beyond γ = "
-                f"{_MOST_GAMMA:g} or an error of {_MOST_ERROR:g}, drawn there: {outside}.",
+                caption="Each mark is a text that the model had just learned, with one word "
+                "changed so that its label flips; below 1 the model notices. Dotted: the least "
+                "error that theory leaves RF in the limit. Marks drawn at the edge, "
+                f"beyond γ = {_MOST_GAMMA:g} or an error of {_MOST_ERROR:g}: {outside}.",
                 **common,
             )
         if len(frontier):
-            errors = frontier.explode(["limits", "least_errors"])
+            limits = frontier.explode(["limits", "least_errors"])
+            errors = limits.groupby(["panel", "N", "limits"], sort=False)["least_errors"]
             drawn[f"generalization-frontier-{text}"] = lines(
-                errors.groupby(["panel", "N", "limits"], sort=False)["least_errors"]
-                .agg(median_estimate)
-                .reset_index(),
+                errors.agg(median_estimate).reset_index(),
                 x="limits",
                 y="least_errors",
                 colour="N",
                 labels={"limits": "limit on γ", "least_errors": "least error"},
                 title=f"Least error under a limit on γ: {text_title(text)}",
                 caption="Medians over samples of the least error found with γ below a limit: less "
-                "may be possible. Bars, with six samples or more: 95 % confidence intervals.",
+                "may be possible. Dotted: the least error that theory leaves RF in the limit. "
+                "Bars, with six samples or more: 95 % confidence intervals.",
                 **common,
             )
     return drawn

@@ -99,7 +99,7 @@ def _passages(text: str, reader: TextModel, n: int, chance: random.Random) -> It
         return
     spans, rows = word_spans(text), {word.rows[0]: len(word.rows) for word in tokens.whole_words}
     starts = sorted(rows)
-    if len(starts) != len(spans):  # a word without a token of its own: places could not be told
+    if len(starts) != len(spans):  # a word without a token of its own: places are unknown
         return
     ends = {row + rows[row]: at for at, row in enumerate(starts)}
     places = [(at, ends[row + n]) for at, row in enumerate(starts) if row + n in ends]
@@ -125,7 +125,7 @@ def _exchanged(
 
 @cache
 def single_words(kind: str) -> Table:
-    """The part of a table in which one word stands for one word.
+    """The part of a table that replaces one word by one word.
 
     >>> single_words("negation")["with"], "at least" in single_words("antonym")
     (('without',), False)

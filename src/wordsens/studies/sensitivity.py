@@ -1,9 +1,11 @@
-"""S against n: one text and one map a cell (paper, figures 2 and 3)."""
+"""S against n: a cell is one text under one map (paper, figures 2 and 3)."""
 
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import pandas as pd
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.display.numbers import number, plural
@@ -93,7 +95,7 @@ DEPARTURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 # Kinds of text that no one wrote: real ones come first.
 SYNTHETIC = ("orthogonal", "correlated", "gaussian")
 
-# A series whose upper bounds go farther beyond all else has no band: it would press the curves
+# A panel ends here, in units of all else that it shows: higher upper bounds would press the curves
 # flat.
 _TALLEST_BAND = 2.0
 
@@ -205,18 +207,17 @@ def multiplications(spec: Mapping[str, Any]) -> int | None:
 def departures(records: Any) -> Any:
     """For each record its departure from the definition; None where it has none, and where its map
     was not measured as defined."""
-
-    def departure(text: str) -> str | None:
-        spec = json.loads(text)
-        return next((name for name, keys in DEPARTURES.items() if _has(spec, *keys)), None)
-
-    found = records["spec"].map(departure)
+    found = records["spec"].map(_departure)
     defined = records["map"].isin(set(records["map"][found.isna()]))
     return found.where(defined, None)
 
 
-def _has(spec: Mapping[str, Any], keys: Mapping[str, Any], of_text: Mapping[str, Any]) -> bool:
-    return keys.items() <= spec.items() and of_text.items() <= spec["text"].items()
+def _departure(text: str) -> str | None:
+    spec = json.loads(text)
+    for name, (keys, of_text) in DEPARTURES.items():
+        if keys.items() <= spec.items() and of_text.items() <= spec["text"].items():
+            return name
+    return None
 
 
 def series_keys(records: Any) -> list[str]:
@@ -235,11 +236,9 @@ def curves(records: Any, keys: Sequence[str]) -> Any:
     """One row per series and length n, the means over draws; maps in the order in which they first
     appear, those of one name by their depth.
 
-    `at most`, `predicted` and `average` are missing unless every draw has them. From `exponent` on
-    columns are about the whole series.
+    `at most`, `predicted` and `average` are missing unless every draw has them. `exponent` and the
+    columns after it describe the whole series.
     """
-    import pandas as pd
-
     names = list(records["map"].unique())
     bases = list(map(base_name, names))
     order = {
@@ -313,7 +312,7 @@ def as_defined(records: Any) -> tuple[Any, list[str]]:
 
 def tables(records: Any) -> Tables:
     """One row per series, S at its last n; one per series and length; and one per series, length
-    and departure, S as published beside S as defined."""
+    and departure, S as published next to S as defined."""
     defined, keys = as_defined(records)
     if defined.empty:
         return {}
@@ -331,8 +330,6 @@ def tables(records: Any) -> Tables:
 
 
 def _published(defined: Any, departed: Any, keys: Sequence[str]) -> Any:
-    import pandas as pd
-
     if departed.empty:
         return departed
     points = curves(departed, [*keys, "departure"])
@@ -340,38 +337,44 @@ def _published(defined: Any, departed: Any, keys: Sequence[str]) -> Any:
     names = departed["departure"].unique()
     base = pd.concat([defined.assign(departure=name) for name in names])
     ratios = changes(departed, base, by, relative=True)
-    beside = means(base, by, {"S as defined": "value"})[[*by, "S as defined"]]
-    frame = points.merge(beside, on=by, how="left").merge(ratios, on=by, how="left")
-    frame = frame.rename(columns={"S": "S as published", "change": "ratio"})
-    return frame[[*by, "S as defined", "S as published", "ratio", "exponent"]]
+    reference = means(base, by, {"S as defined": "value"})[[*by, "S as defined"]]
+    words: Any = base.groupby(by, dropna=False, sort=False)["words"].min()
+    reference["words as defined"] = words.to_numpy()
+    frame = points.merge(reference, on=by, how="left").merge(ratios, on=by, how="left")
+    headings = {"S": "S as published", "words searched": "words", "change": "ratio"}
+    columns = ["S as defined", "S as published", "ratio", "words as defined", "words", "exponent"]
+    return frame.rename(columns=headings)[[*by, *columns]]
 
 
 def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
     """Attention against a fully connected layer, S against length, and what both cost."""
     if SERIES not in tables:
         return
-    defined, _ = as_defined(records)
+    defined, keys = as_defined(records)
     pairs = _pairs(tables[POINTS])
-    both = tuple(defined["cell"][defined["map"].isin(("raf", "rf"))])
+    compared = defined[defined["map"].isin(("raf", "rf"))].merge(pairs[_SIZE])
     fitted = tables[SERIES].dropna(subset="exponent")
     if len(pairs):
         known = f"Lower bounds by search, means over draws, d = {_span(pairs['d'])}."
-        yield Finding(_contrast(pairs), known, both)
+        yield Finding(_contrast(pairs), known, tuple(compared["cell"]))
     if len(fitted):
         known = "Least squares on logarithms with 95 % confidence intervals."
-        yield Finding(_trends(fitted), known, tuple(defined["cell"]))
+        yield Finding(_trends(fitted), known, tuple(defined.merge(fitted[keys])["cell"]))
     if len(pairs):
-        yield Finding(_costs(pairs), "Of the products of matrices.", both)
+        known = "Multiplications in products of matrices."
+        yield Finding(_costs(pairs), known, tuple(compared["cell"]))
+
+
+_SIZE = ["text", "d", "n"]
 
 
 def _pairs(points: Any) -> Any:
-    """Softmax attention beside one fully connected layer, at the longest n that both have of each
-    kind of text and d."""
-    size = ["text", "d", "n"]
+    """Softmax attention and one fully connected layer, at the longest n that both have of each kind
+    of text and d."""
     attention, dense = (
-        points[points["map"] == name].drop_duplicates(size, keep=False) for name in ("raf", "rf")
+        points[points["map"] == name].drop_duplicates(_SIZE, keep=False) for name in ("raf", "rf")
     )
-    pairs = attention.merge(dense, on=size, suffixes=("", " of rf"))
+    pairs = attention.merge(dense, on=_SIZE, suffixes=("", " of rf"))
     return pairs.loc[pairs.groupby(["text", "d"], sort=False)["n"].idxmax()]
 
 
@@ -380,38 +383,39 @@ def _contrast(pairs: Any) -> str:
     for kind, rows in pairs.groupby("text", sort=False):
         far, near = _values(rows["S"]), _values(rows["S of rf"])
         phrase = (
-            f"{_span(far / near)} times in {text_title(str(kind))} of {_span(rows['n'])} words "
-            f"({_span(far)} against {_span(near)} times the size of the output"
+            f"{_span(far)} against {_span(near)} times the size of the output in "
+            f"{text_title(str(kind))} of {_span(rows['n'])} words"
         )
         least = far / rows["at most of rf"]
-        whole = rows["words searched of rf"] == rows["n"]
-        if (whole & (least > 1)).all():
-            bound = ", ".join(sorted(set(rows["bound of rf"])))
-            phrase += (
-                f"; at least {number(least.min())} times, whatever the searches missed, {bound}"
-            )
-        phrases.append(f"{phrase})")
-    listed = "; ".join(phrases)
-    compared = listed.replace(" times in ", " times as far as a fully connected layer in ", 1)
-    return f"One word moves attention {compared}."
+        all_searched = rows["words searched of rf"] == rows["n"]
+        if (all_searched & (least > 1)).all():
+            bounds = ", ".join(sorted(set(rows["bound of rf"])))
+            times = number(least.min())
+            phrase += f" (at least {times} times, whatever the searches missed, {bounds})"
+        phrases.append(phrase)
+    times = _span(_values(pairs["S"]) / _values(pairs["S of rf"]))
+    return (
+        f"One word moves attention {times} times as far as a fully connected layer: "
+        f"{'; '.join(phrases)}."
+    )
 
 
 def _trends(series: Any) -> str:
     """What S does with length, and for which maps: in how many of their settings, with which
     exponents."""
     trends: dict[str, list[str]] = {}
-    for (name, trend), rows in series.groupby(
-        ["map", series["exponent"].map(behaviour)], sort=False
-    ):
+    behaviours = series["exponent"].map(behaviour)
+    for (name, trend), rows in series.groupby(["map", behaviours], sort=False):
         settings = (series["map"] == name).sum()
-        phrase = f"{map_title(str(name))} ({len(rows)} of {settings} settings"
-        phrase += f", exponent {_span(_values(rows['exponent']).round(2))}"
-        if rows["theory"].notna().any():
-            phrase += f"; theory {_span(rows['theory'].dropna().round(2))}"
+        exponents, theory = _values(rows["exponent"]), rows["theory"].dropna()
+        details = [f"{len(rows)} of {settings} settings", f"exponent {_span(exponents.round(2))}"]
+        if len(theory):
+            details.append(f"theory {_span(theory.round(2))}")
         if lengths := int(rows["lengths not compared"].sum()):
-            phrase += f", not compared at such sizes at {plural(lengths, 'length')}"
-        trends.setdefault(str(trend), []).append(f"{phrase})")
-    texts = " and ".join(text_title(kind) for kind in series["text"].unique())
+            details.append(f"not compared at such sizes at {plural(lengths, 'length')}")
+        phrase = f"{map_title(str(name))} ({', '.join(details)})"
+        trends.setdefault(str(trend), []).append(phrase)
+    texts = " and ".join(map(text_title, series["text"].unique()))
     phrases = "; ".join(f"{trend} for {', '.join(maps)}" for trend, maps in trends.items())
     return f"As {texts} become longer, S {phrases}."
 
@@ -465,31 +469,25 @@ def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
     from wordsens.plotting.style import BARS
 
     ends = [interval(mean)[1] for mean in points["S"]]
-    highest = _TALLEST_BAND * max([*ends, *points["predicted"].dropna()])
-    reach = points.groupby(list(keys), dropna=False)["at most"].transform("max")
-    points = points.assign(bound=points["at most"].where(reach <= highest))
+    tallest = _TALLEST_BAND * max([*ends, *points["predicted"].dropna()])
+    cut_off = points["at most"].max() > tallest
     points = points.astype(object).where(points.notna(), None)
     colour = ["map", *(name for name in keys[2:] if points[name].nunique() > 1)]
-    one_d = f", d = {points['d'].iloc[0]}" if "d" not in colour else ""
-    labels = {kind: f"{text_title(kind)}{one_d}" for kind in points["text"].unique()}
-    labels = {kind: f"{name[0].upper()}{name[1:]}" for kind, name in labels.items()}
-    exponents: dict[str, list[str]] = {}
-    for row in points.drop_duplicates(keys).to_dict("records"):
-        told = exponents.setdefault(label_of(row, colour), [])
-        told += [] if row["exponent"] is None else [str(row["exponent"])]
+    one_d = "" if "d" in colour else f", d = {points['d'].iloc[0]}"
+    titles = [f"{text_title(kind)}{one_d}" for kind in points["text"].unique()]
+    titles = [title[0].upper() + title[1:] for title in titles]
+    labels = dict(zip(points["text"].unique(), titles, strict=True))
+    points["series"] = [label_of(row, colour) for row in points.to_dict("records")]
+    for name, rows in points.dropna(subset="exponent").groupby("series", sort=False):
+        exponents = dict(zip(rows["text"], rows["exponent"], strict=True))
+        listed = [str(exponents.get(kind, "none")) for kind in points["text"].unique()]
+        labels[name] = f"{name}: exponent {'; '.join(listed)}"
     caption = (
-        f"{BARS} S: a lower bound. Solid: fitted power laws; exponents of "
-        f"{', '.join(labels.values())}."
+        f"{BARS} S: a lower bound. Solid: fitted power laws; exponents on {' and '.join(titles)}. "
+        "Shaded: up to the upper bound, as far as the panel reaches. Dashed: theory, no bound"
     )
-    labels |= {
-        name: f"{name}: exponent {'; '.join(told)}" for name, told in exponents.items() if told
-    }
-    caption += " Dashed: theory, no bound" + _maps_of(
-        points[points["lengths not compared"] > 0], "not compared at such sizes"
-    )
-    caption += " Shaded: up to the upper bound" + _maps_of(
-        points[reach > highest], "not drawn, beyond the panel"
-    )
+    if names := points["map"][points["lengths not compared"] > 0].unique().tolist():
+        caption += f" (not compared at such sizes: {', '.join(map(map_title, names))})"
     return lines(
         points,
         x="n",
@@ -497,20 +495,15 @@ def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
         colour=colour,
         panel="text",
         log="xy" if all(mean.value > 0 for mean in points["S"]) else "x",
-        band=("S", "bound"),
+        band=("S", "at most"),
+        limits=(None, tallest if cut_off else None),
         fit="fit",
         dashes="predicted",
         joined=False,
         labels={**labels, "n": "words n", "S": "word sensitivity S"},
         title=title,
-        caption=caption,
+        caption=f"{caption}.",
     )
-
-
-def _maps_of(points: Any, what: str) -> str:
-    """The end of a sentence, with the maps of these rows where there are any."""
-    names = ", ".join(map(map_title, points["map"].unique()))
-    return f" ({what}: {names})." if names else "."
 
 
 STUDY = Study(
@@ -523,7 +516,9 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note="S: a lower bound, the largest found, at the last n; upper/S: its median over n. Average: "
-    "random perturbations in place of the worst. Predicted: theory, no bound.",
+    note="S: a lower bound, the largest value found, at the last n; upper/S: median over n. "
+    "Average: random perturbations in place of the worst. Predicted: theory, no bound. Words: the "
+    "fewest that were searched in a text (RF and DRF: a random sample). Ratio: S as published "
+    "divided by S as defined, over paired draws.",
     value="word sensitivity S",
 )

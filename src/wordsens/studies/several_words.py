@@ -1,12 +1,13 @@
-"""From how many words on a map notices: S of k words that move at once, each in a ball of its
-own."""
+"""How many words must change until a map notices: S of k words that move at once, each in a ball
+of its own."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float
 from pydantic import Field, model_validator
@@ -24,11 +25,17 @@ from wordsens.models.embedding import load_encoder
 from wordsens.seeds import generator
 from wordsens.sensitivity.several_words import group_sensitivity, word_sets
 from wordsens.sweeps.map_cell import MapCell
-from wordsens.sweeps.study import INTERVALS, Preset, Study, Tables, means, over_draws, text_title
+from wordsens.sweeps.study import (
+    INTERVALS,
+    Preset,
+    Study,
+    Tables,
+    means,
+    over_draws,
+    require_alike,
+    text_title,
+)
 from wordsens.sweeps.texts import Embedded, load_text, texts_at_least
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 # Features that move by half their norm: a constant fraction, which the theory of random features
 # speaks of.
@@ -139,12 +146,10 @@ SERIES = ["map", "text", "n", "d"]
 _BY_COUNT = "S of several words at once"
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: pd.DataFrame) -> Tables:
     """How many words each map notices; S, and the bound for every set, by their number. Words of a
     set may stay where they are: S is raised to the most that this many or fewer reach in its
     draw."""
-    import pandas as pd
-
     series = records.groupby(SERIES, dropna=False, sort=False)
     raised = pd.concat([part.sort_values("count", kind="stable") for _, part in series])
     draws = raised.groupby([*SERIES, "draw"], dropna=False)
@@ -160,11 +165,12 @@ def tables(records: "DataFrame") -> Tables:
 def _enough(part: Any) -> dict[str, Any]:
     """How many words must change at once until S reaches NOTICED, the most that certainly do not
     reach it, and how S grows up to half of the words."""
+    require_alike(part, besides=("count",))
     curves = [draw[["count", "value"]].to_numpy() for _, draw in part.groupby("draw")]
     reached = [crossing(*curve.T) for curve in curves if curve[-1, 1] >= NOTICED]
     fewest = part["count"].min()
     words = over_draws(reached) if len(reached) == len(curves) else None
-    if set(reached) == {fewest}:  # enough in every draw, and fewer were not tried: no interval
+    if words and set(reached) == {fewest}:  # fewer were not tried: no interval
         words = Estimate(float(fewest), n=len(reached))
     few = part[part["count"] <= part["n"] / 2]
     fit = power_law(few["count"].tolist(), few["value"].tolist(), few["draw"].tolist())
@@ -192,17 +198,20 @@ def crossing(counts: Sequence[float], values: Sequence[float]) -> float:
 
 # By the column of the first table that each speaks of; and what is said of a map without a number.
 _SENTENCES = {
-    "words": ("This many changed words move the output by half its size", "more than were tried"),
+    "words": (
+        "Changed words that are needed to move the output by half its size",
+        "more than were tried",
+    ),
     "not enough": (
-        "This many are never enough, whichever they are and whatever they become, but for a chance "
-        "of 1e-9 over the random weights",
+        "Changed words that are never enough, whichever they are and whatever replaces them, with "
+        "probability 1 − 1e-9 over the random weights",
         "",
     ),
-    "exponent": ("For up to half of the words, S grows like a power of their number", ""),
+    "exponent": ("The exponent of S in the number of changed words, up to half of the words", ""),
 }
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     """How many words are enough, how many never are, and how S grows; each of all rows."""
     series = next(iter(tables.values()))
     texts = " and ".join(map(text_title, series["text"].unique()))
@@ -221,7 +230,7 @@ def _span(cells: Any) -> str:
     return " to ".join(ends) + some
 
 
-def figures(records: "DataFrame") -> dict[str, Any]:
+def figures(records: pd.DataFrame) -> dict[str, Any]:
     """S against the number of words that move at once, a panel for each kind of text."""
     from wordsens.plotting import lines
 
@@ -252,8 +261,8 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note=f"Words: this many changed at once are enough for S = {NOTICED:g}, interpolated between "
-    "the numbers tried; fewer may be. Exponent: b of S ~ words^b up to half of the words. Not "
+    note=f"Words: how many must change at once for S = {NOTICED:g}, interpolated between the "
+    "numbers tried; fewer may be enough. Exponent: b of S ~ words^b up to half of the words. Not "
     "enough: no choice of this many words reaches it, with probability 1 - 1e-9 over the weights. "
     f"At most: an upper bound for every choice, likewise. S: a lower bound with a witness. Means "
     f"over draws, {INTERVALS}.",

@@ -6,9 +6,10 @@ import json
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float
 from pydantic import Field, model_validator
@@ -45,9 +46,6 @@ from wordsens.text import Document
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.pairs import LENGTHS, SYNONYM, Pair
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 SWAPS, CHECK = "swaps", "check"
 
 # Texts that a random map takes at once: attention on 32 texts of 320 rows holds 26 MB of scores.
@@ -64,7 +62,7 @@ class SimilarityCell(MapCell, frozen=True):
         n: of swaps, the rows of a passage, special tokens left out; of check, the rows up to which
             texts are padded.
         length: of check: question, paragraph or page.
-        count: at most so many passages, or pairs of a kind.
+        count: at most this many passages, or pairs of each kind.
         words: how many words are searched for S, in the first text; 0 for no S.
     """
 
@@ -204,12 +202,11 @@ def aucs(
     same, synonyms = cosines[measured.paraphrases], measured.synonyms
     one_word = np.array([pair.kind == SYNONYM for pair in pairs])
     estimate = auc_estimate(cosines[opposites], same)
-    beside = cosines[synonyms] if synonyms.any() else None
     return {
         "value": estimate.value,
         "auc_low": estimate.low,
         "auc_high": estimate.high,
-        "auc_synonym": None if beside is None else auc(cosines[opposites], beside),
+        "auc_synonym": auc(cosines[opposites], cosines[synonyms]) if synonyms.any() else None,
         "opposites": int(opposites.sum()),
         "same": len(same),
         "synonyms": int(one_word.sum()),
@@ -275,9 +272,9 @@ MAPS: dict[str, dict[str, Any]] = {"rf": _LAZY, "drf": _LAZY, "raf": _QUICK, "re
 # Two words at n = 128 take 4 s at MiniLM's last layer; twice the starts and steps find up to a
 # third more there.
 POOLED: dict[str, Any] = {"pool": "mean", "search": "quick", "starts": 1, "steps": 6, "words": 2}
-# Rows of a passage, and passages of a draw; lengths of the pairs of check, pairs of a kind, draws
-# of the weights there; every which layer of the encoder is measured, besides the last. Quick leaves
-# S of the layers and DRF out.
+# Rows of a passage, and passages per draw; lengths of the pairs of check, pairs of each kind, draws
+# of the weights there; the step between the measured layers of the encoder, whose last is always
+# measured. Quick leaves out S of the layers, and DRF.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "n": (8, 32),
@@ -319,8 +316,8 @@ _OF_ROWS = {"encoder", "layer", "keep_special_tokens", "padded_below"}
 
 
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Preset:
-    """AUC of RF, DRF, RAF, ReLU-RAF and of every pooled layer of the encoder, against the length; S
-    beside it."""
+    """AUC of RF, DRF, RAF, ReLU-RAF and of every pooled layer of the encoder, against the length;
+    and S."""
     size, encoder = PRESETS[scale], load_encoder(source.encoder)
     layers = sorted({*range(0, encoder.layers + 1, size["every"]), encoder.layers})
     pooled = {"map": "model", "model": source.encoder, "model_layer": layers, **size["pooled"]}
@@ -361,14 +358,13 @@ _NUMBERS = {"moved by flip": "moved_flip", "by synonym": "moved_synonym", "S": "
 # The AUC of a guess.
 CHANCE = 0.5
 _OF_SWAPS, _OF_CHECK = "Swaps of one word", "Pairs of check"
+_SYNONYMS = "AUC against synonyms"
 _MAPS, _LAYERS = "random maps", "pooled layers"
 
 
-def ordered(records: "DataFrame") -> Any:
+def ordered(records: pd.DataFrame) -> Any:
     """The records map by map and by length, a model's without its folder; `features` says whether
     maps are random or layers of a model."""
-    import pandas as pd
-
     kinds = {False: _MAPS, True: _LAYERS}
     features = records["spec"].str.contains('"model_layer"').map(kinds)
     named = records.assign(features=features, map=records["map"].str.split("/").str[-1])
@@ -380,57 +376,64 @@ def _both(whole: Any) -> list[Any]:
     return [whole[whole["pairs"] == pairs] for pairs in (SWAPS, CHECK)]
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: pd.DataFrame) -> Tables:
     """A row per map and length: of swaps, then of the pairs of check, where every draw has the same
     pairs and the interval of the AUC is over these."""
     whole = ordered(records)
     for _, part in whole.groupby(["pairs", "map", "text", "n"]):
         require_alike(part, besides=())
     swaps, check = _both(whole)
-    keys, synonyms = ["map", "length", "n"], {"beside synonyms": "auc_synonym"}
-    checked = means(check, keys, {"AUC": "value", **synonyms, **_NUMBERS}, synonyms)
+    keys = ["map", "length", "n"]
+    columns = {"AUC": "value", _SYNONYMS: "auc_synonym", **_NUMBERS}
+    checked = means(check, keys, columns, [_SYNONYMS])
     ends = check.groupby(keys, sort=False)[["value", "auc_low", "auc_high"]].mean()
     checked["AUC"] = [Estimate(*row) for row in ends.itertuples(index=False)]
-    keys = ["map", "text", "n", "opposites"]
-    swapped = means(swaps, keys, {"AUC": "value", **_NUMBERS}, ("AUC",))
-    return {_OF_SWAPS: swapped.rename(columns={"opposites": "passages"}), _OF_CHECK: checked}
+    keys = ["map", "text", "n"]
+    passages = swaps.groupby(keys)["opposites"].transform("min")
+    swapped = swaps.assign(passages=passages)
+    swapped = means(swapped, [*keys, "passages"], {"AUC": "value", **_NUMBERS}, ["AUC"])
+    return {_OF_SWAPS: swapped, _OF_CHECK: checked}
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     """The AUC against chance, its rank correlation with S, and the pairs of check."""
     swaps, check = _both(ordered(records))
     if len(swaps):
         rows: Any = tables[_OF_SWAPS]
-        cells = tuple(swaps["cell"])
         few, many = rows["n"].min(), rows["n"].max()
         texts = " and ".join(map(text_title, rows["text"].unique()))
         features = dict(zip(swaps["map"], swaps["features"], strict=True))
-        clauses = [
-            f"{kind} are {tally(part['AUC'], 'better than chance', 'worse', none=CHANCE)}"
-            for kind, part in rows.groupby(rows["map"].map(features), sort=False)
-        ]
-        change = changes(swaps[swaps["n"] == many], swaps[swaps["n"] == few], ["map", "text"])
+        clauses = []
+        for kind, part in rows.groupby(rows["map"].map(features), sort=False):
+            better = tally(part["AUC"], "better than chance", "worse", none=CHANCE)
+            clauses.append(f"{kind} are {better}")
         if few < many:
-            clauses.append(f"with length the AUC {tally(change['change'], 'rises', 'falls')}")
+            longest, shortest = (swaps[swaps["n"] == n] for n in (many, few))
+            change = changes(longest, shortest, ["map", "text"])["change"]
+            clauses.append(f"with length the AUC {tally(change, 'rises', 'falls')}")
         sentence = (
-            f"In telling a flipped meaning from a synonym (AUC, swaps in {texts} of {few} to "
+            "In distinguishing a flipped meaning from a synonym (AUC, swaps in "
+            f"{texts} of {few} to {many} words) {'; '.join(clauses)}."
         )
-        yield Finding(f"{sentence}{many} words) {'; '.join(clauses)}.", rows=cells)
-        if clauses := list(_correlations(swaps)):
+        yield Finding(sentence, rows=tuple(swaps["cell"]))
+        searched = swaps.dropna(subset="sensitivity")
+        if phrases := list(_correlations(searched)):
             sentence = f"The AUC compared with the word sensitivity S ({texts}): over "
-            yield Finding(f"{sentence}{'; over '.join(clauses)}.", rows=cells)
+            yield Finding(f"{sentence}{'; over '.join(phrases)}.", rows=tuple(searched["cell"]))
     if len(check):
         rows = tables[_OF_CHECK]
         lengths = f"{', '.join(rows['length'].unique())} pairs of check"
-        beside = tally(rows["AUC"], "above chance", "below chance", none=CHANCE)
-        sentence = f"Opposites against paraphrases, {lengths}: AUC {_span(rows, 'AUC')}, {beside}; "
-        sentence += f"against one-word synonyms {_span(rows, 'beside synonyms')}."
+        compared = tally(rows["AUC"], "above chance", "below chance", none=CHANCE)
+        sentence = (
+            f"Opposites against paraphrases, {lengths}: AUC {_span(rows, 'AUC')}, {compared}; "
+            f"against one-word synonyms {_span(rows, _SYNONYMS)}."
+        )
         yield Finding(sentence, rows=tuple(check["cell"]))
 
 
-def _correlations(swaps: Any) -> Iterator[str]:
+def _correlations(searched: Any) -> Iterator[str]:
     """The rank correlation of AUC and S over random maps, and over layers, where it is known."""
-    for kind, part in swaps.dropna(subset="sensitivity").groupby("features", sort=False):
+    for kind, part in searched.groupby("features", sort=False):
         draws = [draw[["sensitivity", "value"]].to_numpy() for _, draw in part.groupby("draw")]
         correlation = correlation_estimate(draws) if len(draws) >= LEAST else Estimate(0.0)
         if correlation.low is not None:
@@ -445,11 +448,9 @@ def _span(rows: Any, column: str) -> str:
     return " to ".join(f"{mean:.2f} ({map_title(name)})" for mean, name in (means[0], means[-1]))
 
 
-def figures(records: "DataFrame") -> dict[str, Any]:
+def figures(records: pd.DataFrame) -> dict[str, Any]:
     """AUC against the length and against S, and the pairs of check; of a model its first, middle
     and last layer, which a figure can tell apart."""
-    import pandas as pd
-
     from wordsens.plotting import lines, points
 
     whole = ordered(records)
@@ -460,7 +461,7 @@ def figures(records: "DataFrame") -> dict[str, Any]:
     frames: Any = (frame[~frame["map"].isin(list(left))] for frame in tables(records).values())
     swaps, check = (frame.assign(panel=frame["map"].map(features)) for frame in frames)
     swaps["panel"] += ", " + swaps["text"].map(text_title)
-    columns = {"AUC": "paraphrases", "beside synonyms": "synonyms"}
+    columns = {"AUC": "paraphrases", _SYNONYMS: "synonyms"}
     of_check = pd.concat(
         [
             check.assign(AUC=check[column], panel=check["panel"] + f", against {name}")

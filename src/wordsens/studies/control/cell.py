@@ -269,7 +269,7 @@ def measure(cell: ControlCell) -> dict[str, Any]:
 
 
 def make_task(cell: ControlCell) -> Task:
-    """The task of a cell. Of real texts a fifth is held out, and a tenth is for validation."""
+    """The task of a cell. A fifth of the real texts is held out; a tenth is for validation."""
     seed = cell.seed_of("task")
     if not isinstance(cell.text, Embedded):
         make = one_word_task if cell.task == "one-word" else majority_task
@@ -308,7 +308,7 @@ def make_pairs(cell: ControlCell, task: Task) -> tuple[Pairs, Pairs]:
     rows = text_rows(texts, plain, cell.n, cell.d, dtype=torch.float32)
     flipped = [not pair.same for pair in pairs]
     texts, copies = text_pairs(list(zip(rows[::2], rows[1::2], flipped, strict=True)))
-    # A passage's two pairs stand half the list apart: it is in one part with both.
+    # A passage's two pairs are half the list apart: both are in one part.
     first = torch.arange(len(pairs)) % (len(pairs) // 2) < len(pairs) // 4
     learned, judged = ((texts.part(part), copies.part(part)) for part in (first, ~first))
     return learned, judged
@@ -409,24 +409,22 @@ def look(
 
 
 def pairs_answers(network: TextNetwork, pairs: Pairs) -> dict[str, float | None]:
-    """What a network makes of pairs: the answer to those that mean the same, and how well it tells
-    the others.
+    """How a network treats pairs: those that mean the same, and the flipped ones.
 
     Returns:
-        `kept`: the share of pairs that mean the same whose two logits have one sign. `told`: the
-            chance that the
-        relative change ‖phi(B) - phi(A)‖ / ‖phi(A)‖ of a flipped pair is larger than that of one
-            that means the same,
-        ties half (AUC); None where no pair is flipped, or where some phi(A) = 0.
+        `kept`: the share of pairs that mean the same whose two logits have one sign.
+        `told`: the AUC, the chance that the relative change ‖phi(B) - phi(A)‖ / ‖phi(A)‖ of a
+            flipped pair is larger than that of one that means the same, ties half; None where no
+            pair is flipped, or where some phi(A) = 0.
     """
     first, second = (_features(network, texts.rows()) for texts in pairs)
     before, after = (network.head(features).squeeze(1) > 0 for features in (first, second))
-    same, told = pairs[0].labels == pairs[1].labels, None
+    same, separated = pairs[0].labels == pairs[1].labels, None
     lengths = torch.linalg.vector_norm(first.double(), dim=1)
     if not bool(same.all()) and bool((lengths > 0).all()):
         moved = torch.linalg.vector_norm((second - first).double(), dim=1) / lengths
-        told = auc(moved[same].numpy(), moved[~same].numpy())
-    return {"kept": float((before == after)[same].double().mean()), "told": told}
+        separated = auc(moved[same].numpy(), moved[~same].numpy())
+    return {"kept": float((before == after)[same].double().mean()), "told": separated}
 
 
 def probe_accuracy(network: TextNetwork, probe: Task) -> float:

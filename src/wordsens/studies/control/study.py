@@ -2,7 +2,9 @@
 it."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from wordsens.display.numbers import plural
 from wordsens.display.view import Finding
@@ -23,13 +25,11 @@ from wordsens.sweeps.study import (
     Tables,
     changes,
     means,
+    require_alike,
     tally,
     text_title,
 )
 from wordsens.sweeps.texts import Embedded, available
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 # Fewer labelled texts leave less than ten held out, which tells two accuracies apart in no case.
 LEAST_TEXTS = 50
@@ -128,16 +128,21 @@ _FIRST = ["network", "task", "n", "control", "accuracy", "S", "died", _TIMES, _C
 _SHARES = {title: name for title, name in ALONG.items() if title != "S"}
 
 
-def tables(records: "DataFrame") -> Tables:
+def tables(records: pd.DataFrame) -> Tables:
     """Every setting, with what its control changes; S behind the layers; looks at a training."""
     layers, looks, others = parts(records)
-    columns = {"S": "sensitivity", "accuracy": "accuracy", "robust": "robust"}
-    columns |= {"median word": "median_word"}
+    columns = {
+        "S": "sensitivity",
+        "accuracy": "accuracy",
+        "robust": "robust",
+        "median word": "median_word",
+    }
     main = means(others, _SETTING, columns, ("accuracy", "robust"))
     main["died"] = others.groupby(_SETTING, dropna=False, sort=False)["died"].sum().to_numpy()
-    settings = others.loc[others["control"] != "none", _SETTING].drop_duplicates()
-    plain = others[others["control"] == "none"].drop(columns=["control", "strength"])
-    base = plain.merge(settings, on=_SIZE)
+    # The networks without control, once for every control that they are compared with.
+    without = others["control"] == "none"
+    settings = others.loc[~without, _SETTING].drop_duplicates()
+    base = others[without].drop(columns=["control", "strength"]).merge(settings, on=_SIZE)
     for heading, column in ((_TIMES, "sensitivity"), (_CHANGE, "accuracy")):
         change = changes(others, base, _SETTING, column, relative=heading == _TIMES)
         main = main.merge(change, "left", _SETTING).rename(columns={"change": heading})
@@ -152,22 +157,26 @@ def tables(records: "DataFrame") -> Tables:
 def parts(records: Any) -> tuple[Any, Any, Any]:
     """The records by table: those measured behind each layer; those measured along the training, a
     row for each look; the others, networks whose units died among them, which have no accuracy
-    here, so that they are in no mean."""
+    here, so that they are in no mean.
+
+    Raises:
+        InputError: records of one setting differ in another key, such as the temperature.
+    """
     titled = records.assign(
         network=list(map(_network, records.to_dict("records"))),
         map=[_MAPS.get(layer, f"{layer}-raf") for layer in records["layer"]],
         task=list(map(_task, records["task"], records["text"])),
+        way=records["control"],
+        control=list(map(_control, records["control"], records["target"])),
         accuracy=records["value"].where(records["sensitivity"].notna()),
         died=records["sensitivity"].isna(),
-        length=[f"{n} words" for n in records["n"]],
-        weights=["trained" if steps else "random" for steps in records["steps"]],
-        control=list(map(_control, records["control"], records["target"])),
-    ).sort_values(["task", "network", "steps", "n", "control"], kind="stable")
-    titled["panel"] = titled["task"] + ": " + titled["network"] + ", " + titled["length"]
-    stacked, followed = (
-        titled[name].map(lambda values: isinstance(values, tuple))
-        for name in ("by_layer", "along_steps")
     )
+    for _, setting in titled.groupby(_SETTING, dropna=False):
+        require_alike(setting, besides=("by_layer", "along"))
+    length = titled["n"].map(", {} words".format)
+    titled["panel"] = titled["task"] + ": " + titled["network"] + length
+    titled = titled.sort_values(["task", "network", "steps", "n", "control"], kind="stable")
+    stacked, followed = titled["by_layer"].notna(), titled["along_steps"].notna()
     layers, looks = titled[stacked].copy(), titled[followed].copy()
     layers["first"], layers["last"] = (layers["by_layer"].str[place] for place in (0, -1))
     layers["factor"] = list(map(_growth, layers["by_layer"]))
@@ -209,37 +218,34 @@ def _control(control: str, target: Any) -> str:
     return f"{control} {target:g}" if control == HOLD else control
 
 
-def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
+def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     """Accuracy against the length; what controls do to S and accuracy; S over layers and along the
     training, and how many networks died."""
     layers, looks, others = parts(records)
-    plain = others[(others["control"] == "none") & (others["steps"] > 0)]
-    lengths = plain.groupby(["network", "task", "d"])["n"]
-    plain = plain.assign(shortest=lengths.transform("min"), longest=lengths.transform("max"))
-    plain = plain[plain["shortest"] < plain["longest"]]
+    plain = _of_lengths(others)
     few, many = (plain[plain["n"] == plain[end]] for end in ("shortest", "longest"))
-    rows = changes(many, few, ["network", "task", "shortest", "longest"], "accuracy")
+    rows = changes(many, few, [*_SERIES, "shortest", "longest"], "accuracy")
     if len(rows):
         phrase = "{0.network}, {0.task}, {0.shortest} to {0.longest} words: {0.change}"
-        sentence = (
-            "From the shortest texts to the longest, accuracy without control "
-            f"{tally(rows['change'], 'rises', 'falls')} "
-            f"({'; '.join(map(phrase.format, rows.itertuples()))})."
-        )
-        yield Finding(sentence, rows=tuple(plain["cell"]))
+        phrases = "; ".join(map(phrase.format, rows.itertuples()))
+        does = tally(rows["change"], "rises", "falls")
+        sentence = f"From the shortest texts to the longest, accuracy without control {does}"
+        yield Finding(f"{sentence} ({phrases}).", rows=(*few["cell"], *many["cell"]))
     if _MAIN in tables:
         controlled = tables[_MAIN].dropna(subset=[_TIMES])
-        phrases = [
-            f"{control}: S {tally(rows[_TIMES], 'rises', 'falls', none=1.0)}. Accuracy: "
-            f"{tally(rows[_CHANGE], 'rises', 'falls')}"
-            for control, rows in controlled.groupby(controlled["control"].str.split().str[0])
-        ]
+        ways = controlled["control"].str.split().str[0]
+        phrases = []
+        for way, rows in controlled.groupby(ways, sort=False):
+            times = tally(rows[_TIMES], "rises", "falls", none=1.0)
+            change = tally(rows[_CHANGE], "rises", "falls")
+            phrases.append(f"{way}: S {times}. Accuracy: {change}")
         if phrases:
             tasks = _listed(controlled["task"])
             sentence = f"Compared with no control ({tasks}), control {'. Control '.join(phrases)}."
-            compared = others["panel"].isin(others.loc[others["control"] != "none", "panel"])
-            yield Finding(sentence, rows=tuple(others.loc[compared, "cell"]))
-    clauses, died = [], others["died"].sum()
+            yield Finding(
+                sentence, rows=tuple(others.merge(controlled[_SIZE].drop_duplicates())["cell"])
+            )
+    clauses, died = [], others[others["died"]]
     if len(layers):
         changed = tally(tables[_LAYERS]["factor"], "grows", "falls", none=1.0)
         clauses.append(f"From layer to layer ({_listed(layers['task'])}) S {changed}.")
@@ -248,13 +254,13 @@ def findings(records: "DataFrame", tables: Tables) -> Iterator[Finding]:
         rows = changes(end, start, _SETTING, "along_sensitivity")
         changed = tally(rows["change"], "rises", "falls")
         clauses.append(f"During the training ({_listed(looks['task'])}) S {changed}.")
-    if died:
+    if len(died):
         clauses.append(
-            f"In {died} of {plural(len(records), 'training')} all units of the network died: its "
-            "features are 0, S is not defined, and no mean counts it."
+            f"All units died in {len(died)} of {plural(len(records), 'network')}: the features are "
+            "0, S is not defined, and these networks are in no mean."
         )
     if clauses:
-        cells = [*layers["cell"], *looks["cell"], *others.loc[others["died"], "cell"]]
+        cells = [*layers["cell"], *looks["cell"], *died["cell"]]
         yield Finding(" ".join(clauses), rows=tuple(dict.fromkeys(cells)))
 
 
@@ -262,7 +268,19 @@ def _listed(names: Any) -> str:
     return ", ".join(names.unique())
 
 
-def figures(records: "DataFrame") -> dict[str, Any]:
+_SERIES = ["network", "task", "d", "steps"]
+
+
+def _of_lengths(records: Any) -> Any:
+    """Trained networks without control, where there are several lengths, with the shortest and the
+    longest."""
+    plain = records[(records["way"] == "none") & (records["steps"] > 0)]
+    lengths = plain.groupby(_SERIES)["n"]
+    plain = plain.assign(shortest=lengths.transform("min"), longest=lengths.transform("max"))
+    return plain[plain["shortest"] < plain["longest"]]
+
+
+def figures(records: pd.DataFrame) -> dict[str, Any]:
     """Accuracy and S against the length, S against its target, accuracy against S by control, S by
     layer, and what changes along the training."""
     from wordsens.plotting import lines
@@ -271,60 +289,60 @@ def figures(records: "DataFrame") -> dict[str, Any]:
 
     layers, looks, others = parts(records)
     s, share, colour = "word sensitivity S", "share, or AUC", ["map", "network"]
-    columns, by_map = {s: "sensitivity", "accuracy": "accuracy"}, [*colour, "task"]
-    plain = others[(others["control"] == "none") & (others["steps"] > 0)]
-    plain = plain[plain.groupby("task")["n"].transform("nunique") > 1]
-    lengths = means(plain, [*by_map, "n"], columns, ["accuracy"])
-    held = others[others["control"].str.startswith(HOLD)]
+    columns = {s: "sensitivity", "accuracy": "accuracy"}
+    lengths = means(_of_lengths(others), [*colour, "task", "n"], columns, ["accuracy"])
+    held = others[others["way"] == HOLD]
+    targets = means(held, [*colour, "task", "target"], columns)
     ends = [(end, end) for end in (held["target"].min(), held["target"].max())]
-    beside = others[others["panel"].isin(held["panel"])].dropna(subset=["accuracy"])
-    tradeoff = means(beside, ["panel", "control", "target"], columns, ["accuracy"])
-    tradeoff[s] = [float(f"{estimate.value:.3g}") for estimate in tradeoff[s]]
-    tradeoff["control"] = tradeoff["control"].str.replace(f"{HOLD}.*", "held", regex=True)
-    places = layers["by_layer"].map(lambda values: tuple(range(1, len(values) + 1)))
-    where = {"place": places, "panel": layers["weights"] + ", " + layers["length"]}
-    behind = layers.assign(**where).explode(["by_layer", "place"])
-    behind = means(behind.astype({"place": int}), ["panel", "network", "place"], {s: "by_layer"})
-    followed = looks[looks["control"] == "none"]
-    along = means(
-        followed.assign(step=followed["along_steps"] + 1), ["panel", "step"], _SHARES, _SHARES
-    )
+    comparable = others[others["panel"].isin(held["panel"]) & ~others["died"]]
+    tradeoff = means(comparable, ["panel", "way", "target"], columns, ["accuracy"])
+    tradeoff[s] = [mean.value for mean in tradeoff[s]]
+    behind = layers.explode("by_layer")
+    behind["place"] = behind.groupby("cell").cumcount() + 1
+    behind["panel"] = [
+        f"{'trained' if steps else 'random'}, {n} words"
+        for steps, n in zip(behind["steps"], behind["n"], strict=True)
+    ]
+    behind = means(behind, ["panel", *colour, "place"], {s: "by_layer"})
+    followed = looks[looks["way"] == "none"].assign(step=looks["along_steps"] + 1)
+    along = means(followed, ["panel", "step"], _SHARES, _SHARES)
     along = along.melt(["panel", "step"], [*_SHARES], "measure", share)
     of_task = {"colour": colour, "panel": "task"}
     accuracy = {"guides": {"chance": [(None, 0.5)]}, "limits": (0.4, 1.03), **of_task}
-    own_scale = {"panel": "panel", "share_y": False}
+    by_control = {"colour": "way", "panel": "panel", "share_y": False}
     drawn = {
-        "accuracy": (lengths, {"x": "n", "y": "accuracy", "log": "x", **accuracy}),
-        "sensitivity": (lengths, {"x": "n", "y": s, "log": "xy", **of_task}),
-        "target": (
-            means(held, [*by_map, "target"], columns),
-            {"x": "target", "y": s, "log": "xy", "guides": {"the target": ends}, **of_task},
-        ),
-        "tradeoff": (
-            tradeoff,
-            {"x": s, "y": "accuracy", "log": "x", "colour": "control", **own_scale},
-        ),
-        "layers": (behind, {"x": "place", "y": s, "log": "y", "colour": "network"}),
-        "along": (along, {"x": "step", "y": share, "log": "x", "colour": "measure"}),
+        "accuracy": (lengths, "n", "accuracy", "x", accuracy),
+        "sensitivity": (lengths, "n", s, "xy", of_task),
+        "target": (targets, "target", s, "xy", {"guides": {"the target": ends}, **of_task}),
+        "tradeoff": (tradeoff, s, "accuracy", "x", by_control),
+        "layers": (behind, "place", s, "y", {"colour": colour, "panel": "panel"}),
+        "along": (along, "step", share, "x", {"colour": "measure", "panel": "panel"}),
     }
-    labels = {
-        **{label_of(row, colour): row["network"] for row in others.to_dict("records")},
-        "held": "held at a target",
-        "n": "words of a text n",
-        "target": "target of S",
-        "place": "layer",
-        "step": "steps of the training + 1",
-    }
-    look = {"labels": labels, "caption": f"{BARS} {_CAPTION}"}
+    networks: Any = pd.concat([layers, others])[colour]
+    labels = {label_of(row, colour): row["network"] for row in networks.to_dict("records")}
     return {
         f"control-{name}": lines(
-            frame, title=_TITLES[name], **{"panel": "panel", **look, **options}
+            frame,
+            x=x,
+            y=y,
+            log=log,
+            labels=labels | _LABELS,
+            title=_TITLES[name],
+            caption=f"{BARS} {_CAPTION}" if s in (x, y) else BARS,
+            **options,
         )
-        for name, (frame, options) in drawn.items()
-        if len(frame.dropna(subset=[options["y"]]))
+        for name, (frame, x, y, log, options) in drawn.items()
+        if frame[y].notna().any()
     }
 
 
+_LABELS = {
+    HOLD: "held at a target",
+    "n": "words of a text n",
+    "target": "target of S",
+    "place": "layer",
+    "step": "steps of the training + 1",
+}
 _TITLES = {
     "accuracy": "Accuracy against the length of the text",
     "sensitivity": "Sensitivity of trained networks against the length",

@@ -83,11 +83,6 @@ def sphere_words(count: int, d: int, stream: torch.Generator) -> Float[Tensor, "
     return (drawn * (d**0.5 / torch.linalg.vector_norm(drawn, dim=1, keepdim=True))).float()
 
 
-def random_labels(count: int, stream: torch.Generator) -> Float[Tensor, " count"]:
-    """Fair labels, +1 or -1."""
-    return 2.0 * torch.randint(2, (count,), generator=stream) - 1
-
-
 def _stacked(name: str, texts: Sequence[TextMatrix]) -> Float[Tensor, "m n d"]:
     """The rows of texts of one shape, in float32."""
     shapes = {tuple(text.rows.shape) for text in texts}
@@ -122,7 +117,7 @@ def text_pairs(pairs: Sequence[tuple[TextMatrix, TextMatrix, bool]]) -> Pairs:
 
 
 # Neutral words of the vocabulary: twice the 32 coordinates of the study's words, so that none
-# stands apart.
+# is linearly independent of the rest.
 NEUTRAL = 64
 
 
@@ -147,7 +142,7 @@ def one_word_task(n: int, d: int, seed: Seed = 0, *, parts: tuple[int, int, int]
     require_count("n", n, least=2)
     table = sphere_words(2 + NEUTRAL, d, generator(seed, "one-word task", "vocabulary"))
     stream, count = generator(seed, "one-word task", "texts", n), sum(parts)
-    labels = random_labels(count, stream)
+    labels = 2.0 * torch.randint(2, (count,), generator=stream) - 1  # fair
     words = torch.randint(2, 2 + NEUTRAL, (count, n), generator=stream)
     places = torch.randint(n, (count,), generator=stream)
     words[torch.arange(count), places] = (labels < 0).long()
@@ -222,7 +217,7 @@ def majority_task(n: int, d: int, seed: Seed = 0, *, parts: tuple[int, int, int]
     require_count("n", n, least=_LEAST, remedy="no single word may change a majority")
     table = sphere_words(2 * SIGNED, d, generator(seed, "majority task", "vocabulary"))
     stream, count = generator(seed, "majority task", "texts", n), sum(parts)
-    labels = random_labels(count, stream)
+    labels = 2.0 * torch.randint(2, (count,), generator=stream) - 1  # fair
     order = torch.rand(count, n, generator=stream).argsort(dim=1)
     against = (order >= (n + margin_of(n)) // 2) == (labels > 0).unsqueeze(1)
     words = torch.randint(SIGNED, (count, n), generator=stream) + SIGNED * against

@@ -181,7 +181,7 @@ class SupervisedPairs(Control):
     Attributes:
         pairs: to learn from; those of different labels are flipped.
         weight: of the term.
-        margin: the relative change beyond which a flipped pair is told well enough.
+        margin: the relative change beyond which a flipped pair adds nothing.
         batch: pairs per step, drawn with replacement.
         seed: of the choice.
     """
