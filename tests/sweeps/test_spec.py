@@ -337,3 +337,14 @@ def test_every_option_of_a_model_is_part_of_the_name():
     model = {"map": "model", "n": 4, "d": 384, "text": "reviews"}
     others = ({}, {"pool": "mean"}, {"pool": "last"}, {"model_layer": 2})
     assert len({key(model, **keys) for keys in others}) == len(others)
+
+
+def test_labels_that_are_learned_are_part_of_the_name(tmp_path):
+    def learned(*marks):
+        path = tmp_path / f"{marks}.csv"
+        path.write_text("text,label\n" + "".join(f"a film,{mark}\n" for mark in marks))
+        text = {"kind": "dataset", "path": str(path)}
+        keys = {**CELLS["generalization"], "text": text, "labels": "sentiment"}
+        return study_named("generalization").Cell.parse(keys).key()
+
+    assert len({learned(*marks) for marks in ((0, 1), (1, 0), (0, 0))}) == 3
