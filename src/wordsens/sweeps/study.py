@@ -194,8 +194,9 @@ def means(
     columns: Mapping[str, str],
     shares: Iterable[str] = (),
 ) -> "DataFrame":
-    """One row per value of the keys, in the order in which these first appear: the keys, the means
-    of the columns over draws under their headings, and `draws`, the number of records.
+    """One row per value of the keys: the keys, the means of the columns over draws under their
+    headings, and `draws`, the number of records. Rows are in the order of numbers, and of texts as
+    these first appear.
 
     Args:
         records: each is in one row.
@@ -211,7 +212,14 @@ def means(
         heading: groups[name].agg(over_draws, SHARE if heading in shares else None)
         for heading, name in columns.items()
     }
-    return pd.DataFrame(cells | {"draws": groups.size()}).reset_index()
+    rows = pd.DataFrame(cells | {"draws": groups.size()}).reset_index()
+    return rows.sort_values(list(keys), key=_places, kind="stable", ignore_index=True)
+
+
+def _places(cells: Any) -> Any:
+    """What a column is sorted by: numbers, or the places where its texts first appear."""
+    numbers = cells.dtype.kind in "iuf"
+    return cells if numbers else cells.map({cell: at for at, cell in enumerate(cells.unique())})
 
 
 def changes(
