@@ -91,3 +91,9 @@ def test_two_draws_and_a_single_cosine_say_nothing():
     few = STUDY.summary(frame[frame["draw"] < 2])
     assert "no difference is claimed" in few.headline and len(few.findings) == 1
     assert STUDY.summary(frame[frame["cosine"] < 0.9]).findings == ()
+
+
+def test_a_change_over_the_cosine_is_of_the_records_of_both_ends():
+    frame = made(1.0, 0.01)
+    change, _ = STUDY.summary(frame).findings
+    assert set(change.rows) == set(frame["cell"][frame["text"] == "correlated"])

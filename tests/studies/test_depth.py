@@ -192,3 +192,20 @@ def test_a_side_without_words_is_not_compared_and_rows_are_those_that_are():
     records["spec"] = [f'{{"temperature": {1 + at % 2}}}' for at in range(len(records))]
     with pytest.raises(InputError, match="several values of temperature"):
         depth.tables(records)
+
+
+def test_each_model_is_compared_behind_its_own_last_layer():
+    values = [lambda layer, draw=draw: layer * (1.0 + draw) for draw in range(3)]
+    records = frame(
+        *(
+            row
+            for model, layers in (("small", (1, 2)), ("large", (2, 4)))
+            for twin in (False, True)
+            for row in curve(values, layers, model=model, series=model, random_weights=twin)
+        )
+    )
+    (finding,) = depth.findings(records, depth.tables(records))
+    last = {"small": 2, "large": 4}
+    assert set(finding.rows) == set(
+        records["cell"][records["at_layer"] == records["model"].map(last)]
+    )

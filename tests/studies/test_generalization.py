@@ -226,3 +226,11 @@ def test_every_sample_is_drawn_and_the_frontier_is_their_median():
     medians = {panel.get_title()[:3]: panel.containers[0].lines[0] for panel in frontier.axes}
     assert medians["RAF"].get_ydata().tolist() == [9.0, 2.0, 0.0]
     assert medians["RF,"].get_xdata().tolist() == [0.25, 0.5, 1.0]
+
+
+def test_no_text_is_both_learned_and_held_out():
+    usual = {"draw": 0, "seed": 0, "dtype": torch.float64}
+    data = labelled_texts(cell().text, "linear", (4, 6), training=5, held_out=3, **usual)
+    (learned, labels), (judged, _) = data.training, data.test
+    assert (len(learned), len(labels), len(judged)) == (5, 5, 3)
+    assert len({text.rows.sum().item() for text in (*learned, *judged)}) == 8

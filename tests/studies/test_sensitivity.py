@@ -214,3 +214,12 @@ def test_each_family_has_a_figure_and_a_bound_that_is_far_away_has_no_band(made)
     assert left.get_xscale() == left.get_yscale() == "log"
     still = STUDY.figures(made({"rf": (0.0, 0.0)}))["rf"].axes[0]
     assert still.get_yscale() == "linear"
+
+
+def test_a_departure_keeps_the_lengths_that_were_not_measured_as_defined(made, make_record):
+    defined = made({"raf": (2.0, 0.0)}, texts=["reviews"])
+    records = departed(defined, "word 0 only", make_record, lambda n, draw: 0.8)
+    both = pd.concat([defined[defined["n"] < 100], as_frame(records)])
+    table = STUDY.tables(both)[PUBLISHED]
+    assert table["n"].tolist() == [10, 40, 160]
+    assert table["ratio"].isna().tolist() == [False, False, True]

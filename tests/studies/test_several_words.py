@@ -111,3 +111,9 @@ def test_findings_and_rows_say_how_many_words_each_map_notices():
     assert "RF more than were tried" in few.headline and few.table()["words"].isna().all()
     once = _summary({("rf", 1, 0): 2.0, ("rf", 1, 1): 0.1, ("rf", 1, 2): 0.1})
     assert once.table()["words"].isna().all()  # one draw notices, two do not
+
+
+def test_not_enough_is_what_stays_below_in_every_draw():
+    values = {("rf", k, draw): 0.1 for k in (1, 4) for draw in range(3)}
+    summary = _summary(values, upper=[0.3, 0.3, 0.3, 0.4, 0.4, 0.6])
+    assert summary.table()["not enough"].tolist() == [1]

@@ -129,8 +129,9 @@ def test_every_experiment_goes_to_the_store_to_a_frame_and_back(name, tmp_path):
         assert r"\begin{tabular}" in ws.summarize(frame).table().to_latex()
 
 
-def test_no_finite_number_is_a_failure():
-    study = Study(name="x", Cell=SquareCell, measure=lambda cell: {"value": float("nan")})
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), None])
+def test_no_finite_number_is_a_failure(value):
+    study = Study(name="x", Cell=SquareCell, measure=lambda cell: {"value": value})
     with pytest.raises(WordsensError, match="is no finite number"):
         runner.measured(study, squares(1))
 

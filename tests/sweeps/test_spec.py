@@ -319,3 +319,32 @@ def test_texts_that_are_too_short_are_passed_over(three_texts):
     assert texts_at_least(three_texts, 17, seed=0, most=9) == ()
     with pytest.raises(InputError, match=r"none of the 3 texts has `n` \(=17\) words"):
         load_text(three_texts, 17, 8, draw=0, seed=0)
+
+
+def test_every_draw_and_seed_has_weights_and_searches_of_its_own():
+    """Of which maps that differ in nothing else have the same."""
+    repetitions = ({}, {"draw": 1}, {"seed": 1})
+    purposes = ("map", "search")
+    seeds, dense = (
+        [cell(keys, **more).seed_of(purpose) for more in repetitions for purpose in purposes]
+        for keys in (RAF, RF)
+    )
+    assert len(set(seeds)) == 6 and seeds == dense
+    assert len({cell(**keys).build().weight.sum().item() for keys in repetitions}) == 3
+
+
+def test_every_option_of_a_model_is_part_of_the_name():
+    model = {"map": "model", "n": 4, "d": 384, "text": "reviews"}
+    others = ({}, {"pool": "mean"}, {"pool": "last"}, {"model_layer": 2})
+    assert len({key(model, **keys) for keys in others}) == len(others)
+
+
+def test_labels_that_are_learned_are_part_of_the_name(tmp_path):
+    def learned(*marks):
+        path = tmp_path / f"{marks}.csv"
+        path.write_text("text,label\n" + "".join(f"a film,{mark}\n" for mark in marks))
+        text = {"kind": "dataset", "path": str(path)}
+        keys = {**CELLS["generalization"], "text": text, "labels": "sentiment"}
+        return study_named("generalization").Cell.parse(keys).key()
+
+    assert len({learned(*marks) for marks in ((0, 1), (1, 0), (0, 0))}) == 3
