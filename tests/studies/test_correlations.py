@@ -97,3 +97,14 @@ def test_a_change_over_the_cosine_is_of_the_records_of_both_ends():
     frame = made(1.0, 0.01)
     change, _ = STUDY.summary(frame).findings
     assert set(change.rows) == set(frame["cell"][frame["text"] == "correlated"])
+
+
+def test_records_that_differ_in_another_key_are_not_averaged():
+    rows = [_record(0.0, draw, 4.0) for draw in range(3)]
+    hot = [
+        row | {"spec": row["spec"].replace('"temperature": 1.0', '"temperature": 2.0')}
+        for row in rows
+    ]
+    assert len(STUDY.summary(as_frame(hot)).table()) == 1
+    with pytest.raises(InputError, match="several values of temperature"):
+        STUDY.summary(as_frame([*rows, *hot]))

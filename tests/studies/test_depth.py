@@ -10,7 +10,7 @@ from wordsens.studies import depth
 from wordsens.studies.depth import DepthCell
 from wordsens.studies.depth import measure as measure_depth
 from wordsens.sweeps.sweep import paper_sweep
-from wordsens.sweeps.texts import DatasetText, ShippedText, documents
+from wordsens.sweeps.texts import ShippedText, documents
 
 SMALL = {"map": "transformer", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
 MODEL = {
@@ -209,3 +209,14 @@ def test_each_model_is_compared_behind_its_own_last_layer():
     assert set(finding.rows) == set(
         records["cell"][records["at_layer"] == records["model"].map(last)]
     )
+
+
+def test_words_around_a_word_are_compared_in_one_setting_each():
+    around = {"series": "RAF (softmax)", "layers": (1,)}
+    rows = []
+    for d, scale in ((8, 1.0), (16, 10.0)):
+        values = [lambda layer, draw=draw, scale=scale: scale * (1.0 + draw) for draw in range(3)]
+        doubled = [lambda layer, value=value: 2 * value(layer) for value in values]
+        rows += [*curve(values, **around, d=d), *curve(doubled, **around, d=d, front=9)]
+    (finding,) = depth.findings(records := frame(*rows), depth.tables(records))
+    assert finding.sentence.count("×2.00 [2.00, 2.00]") == 2

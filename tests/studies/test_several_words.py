@@ -76,7 +76,15 @@ def test_a_linear_maps_bound_by_its_weights_is_exact_for_groups():
 def _summary(values, **columns):
     """Of made-up records: S by (map, number of words, draw)."""
     rows = [
-        {"cell": str(place), "map": name, "text": "gaussian", "n": 64, "d": 8, "count": count}
+        {
+            "cell": str(place),
+            "map": name,
+            "text": "gaussian",
+            "n": 64,
+            "d": 8,
+            "count": count,
+            "seed": 0,
+        }
         | {"draw": draw, "value": value, "upper": None, "spec": "{}"}
         for place, ((name, count, draw), value) in enumerate(values.items())
     ]
@@ -117,3 +125,15 @@ def test_not_enough_is_what_stays_below_in_every_draw():
     values = {("rf", k, draw): 0.1 for k in (1, 4) for draw in range(3)}
     summary = _summary(values, upper=[0.3, 0.3, 0.3, 0.4, 0.4, 0.6])
     assert summary.table()["not enough"].tolist() == [1]
+
+
+def test_each_seed_has_curves_of_its_own():
+    rows = [
+        {"cell": f"{seed} {k} {draw}", "map": "rf", "text": "gaussian", "n": 64, "d": 8}
+        | {"count": k, "draw": draw, "seed": seed, "value": scale * k**0.5 / 8, "upper": None}
+        for seed, scale in ((0, 1.0), (1, 2.0))
+        for k in (1, 4, 16, 64)
+        for draw in range(3)
+    ]
+    words = STUDY.summary(pd.DataFrame(rows).assign(spec="{}")).table()["words"]
+    assert words.tolist() == pytest.approx([10.0])  # the mean of 16 and 4

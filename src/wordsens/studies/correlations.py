@@ -25,6 +25,7 @@ from wordsens.sweeps.study import (
     Tables,
     changes,
     means,
+    require_alike,
     side,
     tally,
     text_title,
@@ -111,8 +112,9 @@ def _rows(records: Any) -> Any:
     """One row per map, size and texts: S, and how much larger it is than that of equally correlated
     words of the same mean cosine."""
     named = records.assign(texts=list(map(_texts, records.to_dict("records"))))
-    columns = {"mean cosine": "cosine", "S": "value"}
-    frame = means(named, [*_SETTING, "text", "texts"], columns)
+    columns, keys = {"mean cosine": "cosine", "S": "value"}, [*_SETTING, "text", "texts"]
+    require_alike(named, keys)
+    frame = means(named, keys, columns)
     frame["mean cosine"] = [round(mean.value, 9) + 0.0 for mean in frame["mean cosine"]]  # no -0.0
     settings = frame.sort_values(["text", "mean cosine"]).groupby(_SETTING, sort=False)
     return pd.concat([rows.assign(**{BEYOND: _beyond(rows)}) for _, rows in settings])

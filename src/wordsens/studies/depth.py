@@ -335,8 +335,7 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
         layer=records["at_layer"],
         text=records["text"].map(text_title),
     )
-    for _, drawn in titled.groupby([*_LAYERS, "front", "behind"]):
-        require_alike(drawn, besides=())
+    require_alike(titled, [*_LAYERS, "front", "behind"])
     titled = titled.sort_values(_LAYERS, kind="stable")
     around = (
         (titled["front"] + titled["behind"] > 0)
@@ -407,12 +406,12 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
         )
         yield Finding(sentence, rows=tuple(last.merge(factors[keys])["cell"]))
     sides = _sides(around)
-    keys = ["architecture", "text", "n", "side"]
+    keys = [*_LAYERS, "side"]
     sides["most"] = sides.groupby(keys)["words"].transform("max")
     few, many = (sides[sides["words"] == words] for words in (0, sides["most"]))
     factors = changes(many[many["most"] > 0], few, [*keys, "most"], relative=True)
     if len(factors):
-        phrase = "{0.architecture}, {0.most} {0.side} ({0.text}): ×{0.change}"
+        phrase = "{0.architecture}, layer {0.layer}, {0.most} {0.side} ({0.text}): ×{0.change}"
         phrases = factors.apply(phrase.format, axis=1)
         sentence = f"More words around a word multiply its S: {'; '.join(phrases)}."
         compared = pd.concat([few, many]).merge(factors[keys])

@@ -434,13 +434,12 @@ def split(records: pd.DataFrame) -> tuple[Any, Any]:
 def tables(records: pd.DataFrame) -> Tables:
     """One row per series and N; then one per objective."""
     whole, published = split(records)
+    require_alike(whole, SERIES, besides=("objective",))
     series = whole.groupby(SERIES, dropna=False, sort=False)
     rows = [part[SERIES].iloc[0].to_dict() | _row(part) for _, part in series]
-    # Each sample of each draw is a repetition; the objective is each training's own alignment.
+    # The objective is each training's own alignment.
     aligned = whole["objective"].isin(["alignment"])
     own = whole[aligned | (whole["objective"] == whole["training"] + "-alignment")].copy()
-    for part in (published, own):
-        part["draw"] = part["draw"].astype(str) + " " + part["sample"].astype(str)
     change = changes(published, own, SERIES).rename(columns={"change": "Err as published"})
     columns = {"Err": "value", "γ": "gamma", "F": "alignment"}
     aimed = whole[whole["objective"] != FRONTIER].replace({"objective": _AIMS})
@@ -451,7 +450,6 @@ def tables(records: pd.DataFrame) -> Tables:
 
 def _row(part: Any) -> dict[str, Any]:
     """The least errors with gamma below LIMIT, their median and the shares below both lines."""
-    require_alike(part, besides=("objective",))
     errors = at_limit(part)
     shares = {
         name: share_estimate(sum(error < line for error in errors), len(errors)) if errors else None

@@ -143,6 +143,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Prese
 
 
 SERIES = ["map", "text", "n", "d"]
+_DRAW = ["seed", "draw"]
 _BY_COUNT = "S of several words at once"
 
 
@@ -150,9 +151,10 @@ def tables(records: pd.DataFrame) -> Tables:
     """How many words each map notices; S, and the bound for every set, by their number. Words of a
     set may stay where they are: S is raised to the most that this many or fewer reach in its
     draw."""
+    require_alike(records, SERIES, besides=("count",))
     series = records.groupby(SERIES, dropna=False, sort=False)
     raised = pd.concat([part.sort_values("count", kind="stable") for _, part in series])
-    draws = raised.groupby([*SERIES, "draw"], dropna=False)
+    draws = raised.groupby([*SERIES, *_DRAW], dropna=False)
     raised["value"] = draws["value"].cummax()
     series = raised.groupby(SERIES, dropna=False, sort=False)
     rows = [part[SERIES].iloc[0].to_dict() | _enough(part) for _, part in series]
@@ -165,15 +167,15 @@ def tables(records: pd.DataFrame) -> Tables:
 def _enough(part: Any) -> dict[str, Any]:
     """How many words must change at once until S reaches NOTICED, the most that certainly do not
     reach it, and how S grows up to half of the words."""
-    require_alike(part, besides=("count",))
-    curves = [draw[["count", "value"]].to_numpy() for _, draw in part.groupby("draw")]
+    curves = [draw[["count", "value"]].to_numpy() for _, draw in part.groupby(_DRAW)]
     reached = [crossing(*curve.T) for curve in curves if curve[-1, 1] >= NOTICED]
     fewest = part["count"].min()
     words = over_draws(reached) if len(reached) == len(curves) else None
     if words and set(reached) == {fewest}:  # fewer were not tried: no interval
         words = Estimate(float(fewest), n=len(reached))
     few = part[part["count"] <= part["n"] / 2]
-    fit = power_law(few["count"].tolist(), few["value"].tolist(), few["draw"].tolist())
+    texts = [*zip(few["seed"], few["draw"], strict=True)]
+    fit = power_law(few["count"].tolist(), few["value"].tolist(), texts)
     below = part.groupby("count")["upper"].max() < NOTICED
     return {
         "words": words,

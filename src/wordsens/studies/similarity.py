@@ -380,8 +380,7 @@ def tables(records: pd.DataFrame) -> Tables:
     """A row per map and length: of swaps, then of the pairs of check, where every draw has the same
     pairs and the interval of the AUC is over these."""
     whole = ordered(records)
-    for _, part in whole.groupby(["pairs", "map", "text", "n"]):
-        require_alike(part, besides=())
+    require_alike(whole, ["pairs", "map", "text", "n"])
     swaps, check = _both(whole)
     keys = ["map", "length", "n"]
     columns = {"AUC": "value", _SYNONYMS: "auc_synonym", **_NUMBERS}

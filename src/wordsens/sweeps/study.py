@@ -26,7 +26,7 @@ Preset = tuple[list[dict[str, Any]], list[str]]
 Tables = dict[str, "DataFrame"]
 
 # Keys that name a repetition: records that differ in nothing else are draws of one quantity.
-REPLICATES = frozenset({"seed", "draw", "sample"})
+REPLICATES = ("seed", "draw", "sample")
 
 # The bounds of an accuracy, an AUC and any other share.
 SHARE = (0.0, 1.0)
@@ -233,7 +233,8 @@ def changes(
     """One row per value of the keys that both have: the keys, and under `change` the mean over
     their common draws of the column's difference, records minus base, or with `relative` of the
     ratio. The scatter of paired draws largely cancels."""
-    pairs = records.merge(base, on=[*keys, "draw"], suffixes=("", " of base"))
+    draw = [name for name in REPLICATES if name in records and name in base]
+    pairs = records.merge(base, on=[*keys, *draw], suffixes=("", " of base"))
     after, before = pairs[column], pairs[f"{column} of base"]
     pairs["change"] = after / before.where(before != 0) if relative else after - before
     groups = pairs.groupby(list(keys), dropna=False, sort=False)["change"]
@@ -270,7 +271,7 @@ def varying_columns(records: "DataFrame", *, besides: Iterable[str] = ()) -> dic
     for spec in records["spec"]:
         for name, value in spec_columns(json.loads(spec)).items():
             by_name.setdefault(name, {})[value] = None
-    left = REPLICATES | set(besides)
+    left = {*REPLICATES, *besides}
     return {
         name: sorted(values, key=rank)
         for name, values in by_name.items()
@@ -278,15 +279,16 @@ def varying_columns(records: "DataFrame", *, besides: Iterable[str] = ()) -> dic
     }
 
 
-def require_alike(records: "DataFrame", *, besides: Iterable[str]) -> None:
-    """InputError where what is drawn or averaged together differs in a column of the specs other
-    than `besides`."""
-    for name, values in varying_columns(records, besides=besides).items():
-        listed = ", ".join(map(str, values[:4])) + ", ..." * (len(values) > 4)
-        raise InputError(
-            f"`records` has several values of {name} ({listed}), which would be taken together; "
-            f"filter them, such as records[records[{name!r}] == {values[-1]!r}]"
-        )
+def require_alike(records: "DataFrame", by: Sequence[str], *, besides: Iterable[str] = ()) -> None:
+    """InputError where records with one value of the `by` columns, which are averaged, differ in
+    another column of the specs than `besides`."""
+    for _, part in records.groupby(list(by), dropna=False):
+        for name, values in varying_columns(part, besides=besides).items():
+            listed = ", ".join(map(str, values[:4])) + ", ..." * (len(values) > 4)
+            raise InputError(
+                f"`records` has several values of {name} ({listed}), which would be taken "
+                f"together; filter them, such as records[records[{name!r}] == {values[-1]!r}]"
+            )
 
 
 def rank(value: Any) -> tuple[int, float, str]:

@@ -171,8 +171,7 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
         accuracy=records["value"].where(records["sensitivity"].notna()),
         died=records["sensitivity"].isna(),
     )
-    for _, setting in titled.groupby(_SETTING, dropna=False):
-        require_alike(setting, besides=("by_layer", "along"))
+    require_alike(titled, _SETTING, besides=("by_layer", "along"))
     length = titled["n"].map(", {} words".format)
     titled["panel"] = titled["task"] + ": " + titled["network"] + length
     titled = titled.sort_values(["task", "network", "steps", "n", "control"], kind="stable")
