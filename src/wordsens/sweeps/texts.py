@@ -284,8 +284,9 @@ def text_rows(
             pad_to=None if source.padded_below is None else n,
             dtype=dtype,
         )
-        # Rows of this size stay to the last digit; `truncated` scales them again.
-        return [text if text.rows.shape == (n, d) else text.truncated(n, d) for text in rows]
+        if isinstance(source, GivenText) and all(text.rows.shape == (n, d) for text in rows):
+            return rows  # as `embed` gives it, to the last digit: truncated scales the rows again
+        return [text.truncated(n, d) for text in rows]
     around = model.model.own_tokens
     if n <= around:
         raise InputError(
