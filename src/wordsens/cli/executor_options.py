@@ -37,9 +37,7 @@ class PlaceOptions:
     threads: Threads = 1
     workers: Annotated[
         int | None,
-        _place(
-            "So many processes on this machine, one cell each at a time; default: this process."
-        ),
+        _place("Processes on this machine, one cell each at a time; default: this process alone."),
     ] = None
     scheduler: Annotated[
         str | None,

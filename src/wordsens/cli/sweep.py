@@ -55,8 +55,8 @@ class RunOptions(PlaceOptions):
 @sweep.command("run")
 @takes(RunOptions)
 def run(options: RunOptions) -> None:
-    """Measure every cell that the folder has no value for; the same command goes on after whatever
-    stopped it.
+    """Measure every cell that the folder has no value for. After an interruption, run the same
+    command to continue.
 
     Example: wordsens sweep run spec.yaml n=[10,20,50] --workers 2 --out try
     """

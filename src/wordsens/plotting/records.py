@@ -20,7 +20,7 @@ Figures = dict[str, Any]
 # The most axes of a sweep besides the length that have a figure each.
 _MOST_AXES = 3
 
-# A record's map is drf4: the depth is no key beside it.
+# A record's map is named drf4: its name already has the depth.
 _OF_MAP = ("depth",)
 
 

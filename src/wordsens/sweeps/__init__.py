@@ -25,7 +25,7 @@ STUDIES = {
     ),
     "several-words": (
         "wordsens.studies.several_words:STUDY",
-        "from how many words on a map notices",
+        "how many words must change until a map notices",
     ),
     "depth": (
         "wordsens.studies.depth:STUDY",

@@ -224,7 +224,7 @@ def _on_workers(
     place: _Place, groups: Iterable[list[Any]], arguments: tuple[Any, ...]
 ) -> Iterator[Outcome]:
     """The outcomes of the cells, as they finish. The cells of a worker that dies are run again one
-    by one at the end, with nothing beside them; one whose worker dies again becomes a failed
+    by one at the end, while no other cell runs; one whose worker dies again becomes a failed
     record."""
     submit, count, died = place
     waiting, suspects = deque(groups), deque[Any]()
@@ -265,7 +265,7 @@ def _on_workers(
 
 @contextmanager
 def _processes(count: int, threads: int) -> Iterator[_Place]:
-    """So many processes of this machine, which end with the block, or with this process."""
+    """This many processes on this machine, which end with the block, or with this process."""
     libraries = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     with WorkerPool(count, dict.fromkeys(libraries, str(threads)) | _MEMORY) as pool:
         yield pool.submit, lambda: count, WorkerDiedError

@@ -286,7 +286,7 @@ def json_text(value: Any) -> str:
 
 def write_tables(records: "DataFrame", folder: Path, name: str) -> Path:
     """Write the records as `name`.parquet and `name`.csv, and give the path of the former. The name
-    of an experiment of one's own, `module:NAME`, has no colon there.
+    of a user's own study, `module:NAME`, has no colon there.
 
     Raises:
         StoreError: they cannot be written.

@@ -31,7 +31,7 @@ REPLICATES = ("seed", "draw", "sample")
 # The bounds of an accuracy, an AUC and any other share.
 SHARE = (0.0, 1.0)
 
-# What stands behind a mean.
+# The explanation of the brackets after a mean.
 INTERVALS = "[95 % confidence interval]"
 
 _NO_FINDING = "Too few draws for an interval: no difference is claimed. A larger scale has more."
@@ -42,7 +42,7 @@ class Study:
     """A study, whole.
 
     Attributes:
-        name: as specs and commands write it; of one's own its `module:NAME`.
+        name: as specs and commands write it; `module:NAME` for a user's own study.
         Cell: the class of a cell's spec.
         measure: function of a cell that gives the columns of its record, `value` among them; the
             entry "arrays", a dictionary of tensors, is kept with `--witnesses`. An error becomes a

@@ -133,7 +133,7 @@ TEXT_KINDS = tuple(
     for kind in get_args(source.model_fields["kind"].annotation)
 )
 
-# Keys that say where real texts lie: their content stands for them in a cell's spec.
+# Keys that say where real texts lie: a cell's spec has the hash of their content instead.
 _PLACE = {"path", "text_column", "label_column", "split", "limit", "source", "label"}
 
 # Keys that say how texts become rows, where the map does not read them itself.
