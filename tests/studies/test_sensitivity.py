@@ -223,3 +223,17 @@ def test_a_departure_keeps_the_lengths_that_were_not_measured_as_defined(made, m
     table = STUDY.tables(both)[PUBLISHED]
     assert table["n"].tolist() == [10, 40, 160]
     assert table["ratio"].isna().tolist() == [False, False, True]
+
+
+def test_a_map_has_one_mark_where_each_kind_of_text_has_its_own_d(make_record):
+    rows = [
+        make_record(map=name, text=text, d=d, n=n, draw=draw, value=1.0 / n, source=f"{n} {draw}")
+        for name in ("rf", "raf")
+        for text, d in (("reviews", 4), ("gaussian", 8))
+        for n in (10, 20)
+        for draw in range(3)
+    ]
+    figure = STUDY.figures(as_frame(rows))["sensitivity"]
+    names = [entry.get_text() for entry in figure.legends[0].get_texts()]
+    assert [name.partition(":")[0] for name in names] == ["RF", "RAF (softmax)"]
+    assert [axes.get_title()[-5:] for axes in figure.axes] == ["d = 4", "d = 8"]

@@ -471,17 +471,28 @@ def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
     ends = [interval(mean)[1] for mean in points["S"]]
     tallest = _TALLEST_BAND * max([*ends, *points["predicted"].dropna()])
     cut_off = points["at most"].max() > tallest
+    # What is the same for a map on each kind of text needs no series of its own.
+    varies = points.groupby(["map", "text"])[list(keys[2:])].nunique(dropna=False) > 1
+    colour = ["map", *varies.columns[varies.any()]]
     points = points.astype(object).where(points.notna(), None)
-    colour = ["map", *(name for name in keys[2:] if points[name].nunique() > 1)]
-    one_d = "" if "d" in colour else f", d = {points['d'].iloc[0]}"
-    titles = [f"{text_title(kind)}{one_d}" for kind in points["text"].unique()]
+    sizes = points.groupby("text", sort=False)["d"].unique()
+    one_size = "d" not in colour and sizes.map(len).max() == 1
+    titles = [
+        text_title(str(kind)) + (f", d = {each[0]}" if one_size else "")
+        for kind, each in sizes.items()
+    ]
     titles = [title[0].upper() + title[1:] for title in titles]
-    labels = dict(zip(points["text"].unique(), titles, strict=True))
+    labels = dict(zip(sizes.index, titles, strict=True))
     points["series"] = [label_of(row, colour) for row in points.to_dict("records")]
-    for name, rows in points.dropna(subset="exponent").groupby("series", sort=False):
-        exponents = dict(zip(rows["text"], rows["exponent"], strict=True))
-        listed = [str(exponents.get(kind, "none")) for kind in points["text"].unique()]
-        labels[name] = f"{name}: exponent {'; '.join(listed)}"
+    for name, rows in points.groupby("series", sort=False):
+        of_series = ", ".join(map(str, rows["d"].unique()))
+        label = f"{name}, d = {of_series}" if "d" not in colour and not one_size else str(name)
+        fitted = rows.dropna(subset="exponent")
+        exponents = dict(zip(fitted["text"], fitted["exponent"], strict=True))
+        if exponents:
+            listed = [str(exponents.get(kind, "none")) for kind in sizes.index]
+            label += f": exponent {'; '.join(listed)}"
+        labels[name] = label
     caption = (
         f"{BARS} S: a lower bound. Solid: fitted power laws; exponents on {' and '.join(titles)}. "
         "Shaded: up to the upper bound, as far as the panel reaches. Dashed: theory, no bound"
