@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests.made_records import measured
 from wordsens.certificates.base import CERTIFIED
+from wordsens.display.numbers import number
 from wordsens.maps.registry import build_map
 from wordsens.studies.sensitivity import (
     DEPARTURES,
@@ -237,3 +238,11 @@ def test_a_map_has_one_mark_where_each_kind_of_text_has_its_own_d(make_record):
     names = [entry.get_text() for entry in figure.legends[0].get_texts()]
     assert [name.partition(":")[0] for name in names] == ["RF", "RAF (softmax)"]
     assert [axes.get_title()[-5:] for axes in figure.axes] == ["d = 4", "d = 8"]
+
+
+def test_the_cost_of_attention_is_divided_by_that_of_a_fully_connected_layer(made):
+    frame = made({"raf": (2.0, 0.0), "rf": (0.5, -0.5)})
+    *_, cost = STUDY.summary(frame).findings
+    last = frame[frame["n"] == frame["n"].max()].groupby("map")["spec"].first().map(json.loads)
+    ratio = multiplications(last["raf"]) / multiplications(last["rf"])
+    assert ratio < 1 and f"takes {number(ratio)} times" in cost.sentence

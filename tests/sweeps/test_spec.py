@@ -348,3 +348,10 @@ def test_labels_that_are_learned_are_part_of_the_name(tmp_path):
         return study_named("generalization").Cell.parse(keys).key()
 
     assert len({learned(*marks) for marks in ((0, 1), (1, 0), (0, 0))}) == 3
+
+
+def test_rows_of_the_encoders_own_width_are_scaled_like_all_others():
+    (document,) = texts_at_least(ShippedText(), 6, seed=0, most=1)
+    (embedded,) = ws.embed([document], max_words=6, dtype=torch.float64)
+    text = load_text(ShippedText(), 6, embedded.rows.shape[1], draw=0, seed=0)
+    assert torch.equal(text.rows, embedded.truncated(6, embedded.rows.shape[1]).rows)

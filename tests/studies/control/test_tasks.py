@@ -1,12 +1,15 @@
 """Tasks: the label is what the words say, one word decides it or none can, and parts are what was
 asked for."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 import wordsens as ws
 from wordsens.studies import control
-from wordsens.studies.control.tasks import NEUTRAL, SIGNED
+from wordsens.studies.control.cell import pairs_answers
+from wordsens.studies.control.tasks import NEUTRAL, SIGNED, Labelled
 
 SIZES = {"n": 9, "d": 6, "parts": (40, 8, 16)}
 MANY = {"n": 9, "d": 6, "parts": (1, 1, 2000)}
@@ -73,3 +76,16 @@ def test_the_shipped_reviews_are_a_task():
     for rows, label in zip(task.training.rows(), task.training.labels, strict=True):
         (found,) = [text for text in texts if torch.allclose(text.rows.float(), rows)]
         assert found.label == int(label)
+
+
+def test_flips_that_move_the_features_farther_than_synonyms_are_told_apart():
+    table = torch.tensor([[1.0, 0.0], [1.0, 0.1], [-1.0, 0.0]])
+    head = torch.nn.Linear(2, 1, bias=False)
+    head.weight.data = torch.tensor([[1.0, 0.0]])
+    network = SimpleNamespace(head=head, features=lambda rows: rows.mean(dim=1))
+    texts = Labelled(table, torch.zeros(4, 1, dtype=torch.long), torch.ones(4))
+    labels = torch.tensor([1.0, 1.0, -1.0, -1.0])
+    copies = Labelled(table, torch.tensor([[1], [1], [2], [2]]), labels)
+    assert pairs_answers(network, (texts, copies)) == {"kept": 1.0, "told": 1.0}
+    near = Labelled(table, torch.tensor([[2], [2], [1], [1]]), labels)
+    assert pairs_answers(network, (texts, near)) == {"kept": 0.0, "told": 0.0}
