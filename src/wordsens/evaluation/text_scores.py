@@ -2,7 +2,8 @@
 text changes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,14 +12,16 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.similarities import SIMILARITY_OF, similarity_of
+from wordsens.evaluation.texts import Progress, encoded
 from wordsens.maps.transformer.features import TransformerFeatures, map_of
-from wordsens.models.classifier import Classifier, as_classifier
+from wordsens.models.classifier import REGRESSION, Classifier, as_classifier
 from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.models.model import SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
 from wordsens.models.text_model import SIDES
+from wordsens.sensitivity.replacements import removal_effects
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.whole_words import Span
+from wordsens.text.whole_words import Span, with_word, without, word_spans
 
 RowFunction = Callable[[Float[Tensor, "*batch n d"]], Float[Tensor, "*batch"]]
 
@@ -32,6 +35,7 @@ class TextScore(ABC):
         texts: one or two.
         signed: whether it can fall; a distance moved cannot.
         value: of the texts as they are.
+        window: the part of a single text that is measured, where that is not all of it.
     """
 
     model: str
@@ -39,6 +43,7 @@ class TextScore(ABC):
     texts: tuple[str, ...]
     signed: bool = True
     value: float
+    window: Span | None = None
 
     @abstractmethod
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
@@ -47,6 +52,45 @@ class TextScore(ABC):
     @abstractmethod
     def read_span(self, side: int) -> Span:
         """Where the part of that text that the model reads starts and stops."""
+
+    def labels(self, texts: Sequence[str]) -> list[str]:
+        """The label of each text, "" where it is that of the text itself; "" without a
+        classifier."""
+        return [""] * len(texts)
+
+    def changes(
+        self, side: int, texts: Sequence[str], progress: Progress = lambda done: None
+    ) -> tuple[list[float], list[str]]:
+        """The change of the score with each of the texts in the place of the text on that side,
+        and their labels."""
+        scores = encoded(lambda part: self.of(side, part), texts, progress)
+        return (scores - self.value).tolist(), self.labels(texts)
+
+    def changed(self, side: int, span: Span, word: str = "") -> str:
+        """The text on that side, or the part of it that is measured, without the characters of the
+        span, or with another word there."""
+        start, stop = self.window if side == 0 and self.window else (0, len(self.texts[side]))
+        text, place = self.texts[side][start:stop], (span[0] - start, span[1] - start)
+        return with_word(text, place, word) if word else without(text, place)
+
+    def spans(self, side: int) -> list[Span]:
+        """The words of the text on that side that are measured, signs among them."""
+        return _within(word_spans(self.texts[side]), self.window or self.read_span(side))
+
+    def removed(
+        self, side: int, spans: Sequence[Span], way: str, progress: Progress = lambda done: None
+    ) -> tuple[list[float], list[str]]:
+        """The change of the score without each word, and the labels.
+
+        Raises:
+            InputError: "mask", for a model that is not run from tokens.
+        """
+        if way == "mask":
+            raise InputError(
+                f"`way` (='mask') needs a mask token, and {self.model} gives vectors alone; use "
+                "'delete'"
+            )
+        return self.changes(side, [self.changed(side, span) for span in spans], progress)
 
     def together(self, first: Sequence[str], second: Sequence[str]) -> Float[Tensor, "a b"] | None:
         """The score of every pair of the texts; None where it has one text, or every pair would
@@ -60,6 +104,31 @@ class TextScore(ABC):
         Raises:
             InputError: a model without gradients.
         """
+
+
+def scores_of_words(
+    model: Any, texts: Sequence[str], max_words: int | None
+) -> Iterator["TextScore"]:
+    """The score of each text on its own: of its label for a Classifier, else the relative change;
+    from the tokens where the model can be run from them."""
+    if isinstance(model, Classifier):
+        yield from (ClassScore(model, text, None) for text in texts)
+        return
+    loaded = as_model(model)
+    if loaded.no_rows is None:
+        phi = map_of(loaded)
+        yield from (TokensMoved(phi, text, max_words) for text in texts)
+        return
+    for text in texts:
+        every = word_spans(text)
+        spans = _within(every, loaded.read_span(text))[:max_words]
+        # Without a word no other may come in from behind what is read.
+        whole = len(spans) in (0, len(every))
+        yield DistanceMoved(loaded, text, None if whole else (spans[0][0], spans[-1][1]))
+
+
+def _within(spans: Iterable[Span], limits: Span) -> list[Span]:
+    return [span for span in spans if limits[0] <= span[0] and span[1] <= limits[1]]
 
 
 def score_of(model: Any, text: str, other: str | None, target: int | None) -> TextScore:
@@ -134,9 +203,13 @@ class DistanceMoved(TextScore):
 
     name, signed, value = "relative change", False, 0.0
 
-    def __init__(self, model: Model, text: str):
-        self.model, self.texts, self._model = model.name, (text,), model
-        self._unchanged = model.encode([text])[0]
+    def __init__(self, model: Model, text: str, window: Span | None = None):
+        self.model, self.texts, self.window, self._model = model.name, (text,), window, model
+
+    @cached_property
+    def _unchanged(self) -> Float[Tensor, " d"]:
+        text = self.texts[0]
+        return self._model.encode([text[slice(*self.window)] if self.window else text])[0]
 
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
         return self._relative(self._model.encode(texts))
@@ -150,11 +223,41 @@ class DistanceMoved(TextScore):
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
         phi = map_of(self._model)
-        return (
-            phi,
-            phi.embed(list(self.texts))[0],
-            lambda moved: self._relative(phi.features(moved)),
-        )
+        rows = phi.embed(list(self.texts))[0]
+        return phi, rows, lambda moved: self._relative(phi.features(moved))
+
+
+class TokensMoved(DistanceMoved):
+    """The same for a transformer that is run from its tokens, cut to the first `max_words`:
+    deleting or masking a word changes its tokens alone."""
+
+    def __init__(self, phi: TransformerFeatures, text: str, max_words: int | None):
+        (self._rows,) = phi.embed([text], max_words=max_words)
+        words = self._rows.whole_words or ()
+        window = (words[0].start, words[-1].stop) if words else None
+        super().__init__(phi, text, window)
+        self._phi, self._max_words = phi, max_words
+
+    def spans(self, side: int) -> list[Span]:
+        return [(word.start, word.stop) for word in self._rows.whole_words or ()]
+
+    def removed(
+        self, side: int, spans: Sequence[Span], way: str, progress: Progress = lambda done: None
+    ) -> tuple[list[float], list[str]]:
+        places = {span: place for place, span in enumerate(self.spans(side))}
+        words = [places[span] for span in spans]
+        found = removal_effects(self._phi, self.texts[0], words, way=way, max_words=self._max_words)
+        progress(found.evaluations)
+        return found.per_word.tolist(), self.labels(found.tokens)
+
+    def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
+        phi, unchanged = self._phi, self._phi(self._rows.rows).flatten()
+
+        def relative(moved: Float[Tensor, "b n d"]) -> Float[Tensor, " b"]:
+            features = phi.features(moved).flatten(1)
+            return (features - unchanged).norm(dim=-1) / unchanged.norm()
+
+        return phi, self._rows, relative
 
 
 class ClassScore(TextScore):
@@ -168,7 +271,8 @@ class ClassScore(TextScore):
 
     def __init__(self, model: Classifier, text: str, target: int | None):
         self.model, self.texts, self._model = model.name, (text,), model
-        row = model.probabilities([text])[0]
+        self._known: dict[str, Tensor] = {}
+        row = self._rows([text])[0]
         if target is not None:
             require_count("target", target, least=0)
             if target >= len(row):
@@ -176,12 +280,25 @@ class ClassScore(TextScore):
                     f"`target` (={target}) is no class; {model.name} has 0 to {len(row) - 1}"
                 )
         self._target = int(row.argmax()) if target is None else target
-        number = "number" if model.kind == "regression" else "probability of class"
+        number = "number" if model.kind == REGRESSION else "probability of class"
         self.name = f"{number} {model.label(self._target)}"
         self.value = float(row[self._target])
 
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
-        return self._model.probabilities(texts)[:, self._target]
+        return self._rows(texts)[:, self._target]
+
+    def labels(self, texts: Sequence[str]) -> list[str]:
+        if self._model.kind == REGRESSION:
+            return super().labels(texts)
+        unchanged, *labels = self._model.labels_of(self._rows([*self.texts, *texts]))
+        return ["" if label == unchanged else label for label in labels]
+
+    def _rows(self, texts: Sequence[str]) -> Float[Tensor, "m classes"]:
+        """The probabilities of the texts; each text is classified once."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            self._known |= zip(new, self._model.probabilities(new), strict=True)
+        return torch.stack([self._known[text] for text in texts])
 
     def read_span(self, side: int) -> Span:
         return self._model.read_span(self.texts[0])

@@ -1,0 +1,312 @@
+"""The effects of single words of real texts, one row per word and way of changing it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import torch
+from torch.nn.functional import normalize
+
+from wordsens.display.numbers import plural
+from wordsens.errors import InputError, require_choice, require_count
+from wordsens.evaluation.substitutes import substitutes
+from wordsens.evaluation.text_scores import TextScore, gradient, scores_of_words
+from wordsens.evaluation.texts import Progress, drawn_words
+from wordsens.maps.mapping import perturbed_texts
+from wordsens.models.function import require_texts
+from wordsens.results import Result
+from wordsens.seeds import Seed
+from wordsens.text.english import kind_of
+from wordsens.text.whole_words import TAKEN_APART, Span, takes_apart, words_at
+
+WAYS = ("delete", "mask", "swap", "move")
+
+# Moved texts that run together, and words that a note names.
+_BATCH, _NAMED = 32, 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordEffect:
+    """One word of one text, and what one way of changing it does to the score.
+
+    Attributes:
+        text: the number of the text.
+        word, start, end: the word, and the characters of the text that it has.
+        kind: one of `text.english.KINDS`.
+        place: 0 for the first word that the model reads, 1 for the last.
+        way: one of WAYS.
+        change: the score of the changed text minus the score; for "swap" the largest by size over
+            the words tried, for "move" over the steps tried: a lower bound of the sup over the
+            ball.
+        replaced_by: for "swap", the word with that change.
+        label: the label of the changed text where it differs; "" otherwise and without a
+            classifier.
+    """
+
+    text: int
+    word: str
+    start: int
+    end: int
+    kind: str
+    place: float
+    way: str
+    change: float
+    replaced_by: str = ""
+    label: str = ""
+
+    @property
+    def span(self) -> Span:
+        """The characters of the text that the word has."""
+        return self.start, self.end
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class WordEffects(Result):
+    """The effects of single words.
+
+    Attributes:
+        model: the name of the model.
+        score: what changes, such as "relative change".
+        texts: the texts.
+        effects: one row per word and way.
+        notes: what was not measured, and why.
+    """
+
+    model: str
+    score: str
+    texts: tuple[str, ...]
+    effects: tuple[WordEffect, ...]
+    notes: tuple[str, ...] = ()
+
+    def by(self, way: str) -> list[WordEffect]:
+        """The rows of one way."""
+        return [effect for effect in self.effects if effect.way == way]
+
+    @property
+    def headline(self) -> str:
+        """How much was measured."""
+        words = len({(effect.text, effect.start) for effect in self.effects})
+        return f"{self.model}: {self.score} for {words} words of {len(self.texts)} texts"
+
+    def columns(self) -> dict[str, Any]:
+        """One row per word and way."""
+        names = [field.name for field in fields(WordEffect)]
+        return {name: [getattr(effect, name) for effect in self.effects] for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values."""
+        plain = {"model": self.model, "score": self.score, "texts": list(self.texts)}
+        effects = [asdict(effect) for effect in self.effects]
+        return {**plain, "effects": effects, "notes": list(self.notes)}
+
+
+def word_effects(
+    model: Any,
+    texts: Sequence[str],
+    ways: Sequence[str] = ("delete",),
+    *,
+    words_per_text: int | None = None,
+    tries: int = 8,
+    max_words: int | None = None,
+    seed: Seed = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> WordEffects:
+    """What deleting, masking, replacing or moving single words does to a model's output.
+
+    The change is ‖f(changed text) - f(text)‖ / ‖f(text)‖; of a classifier, the change of the
+    probability of the text's label. "delete" and "mask" are one change each: of the tokens, where
+    the model can be run from them, else of the text. "swap" tries the `substitutes` of the word.
+    "move" moves every row of the word by up to its own length, up and down the slope.
+
+    Args:
+        model: whatever `as_model` takes, a Classifier, or a TransformerFeatures.
+        texts: of two words or more each.
+        ways: some of "delete", "mask", "swap", "move".
+        words_per_text: words that are measured: negations first, then a random draw; None for all.
+        tries: the most words that are tried in the place of each.
+        max_words: a longer text keeps its first tokens, without a tokenizer its first words.
+        seed: of the draw of words.
+        progress: called with (texts done, texts).
+
+    Raises:
+        InputError: no such model or way, a way that the model does not allow, or a text of fewer
+            than two words that the model reads.
+
+    >>> def letters(texts):
+    ...     return [[text.count("o") + 1.0, text.count("n") + 1.0] for text in texts]
+    >>> found = word_effects(letters, ["no one is in"])
+    >>> [(effect.word, round(effect.change, 2)) for effect in found.effects]
+    [('no', 0.28), ('one', 0.28), ('is', 0.0), ('in', 0.2)]
+    """
+    ways = [ways] if isinstance(ways, str) else list(ways)
+    for way in ways:
+        require_choice("ways", way, WAYS)
+    if words_per_text is not None:
+        require_count("words_per_text", words_per_text)
+    require_count("tries", tries)
+    effects: list[WordEffect] = []
+    notes: list[str] = []
+    texts = require_texts(texts)
+    name = score_name = ""
+    for number, score in enumerate(scores_of_words(model, texts, max_words)):
+        name, score_name = score.model, score.name
+        chosen = chosen_words(score, words_per_text, seed)
+        for way in ways:
+            rows, omitted = effects_of(score, 0, chosen, way, tries=tries)
+            effects += [replace(row, text=number) for row in rows]
+            notes += omitted
+        progress(number + 1, len(texts))
+    if any(map(takes_apart, texts)):
+        notes.append(TAKEN_APART)
+    return WordEffects(
+        model=name,
+        score=score_name,
+        texts=tuple(texts),
+        effects=tuple(effects),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def chosen_words(
+    score: TextScore, words_per_text: int | None, seed: Seed
+) -> list[tuple[Span, float]]:
+    """The words of a text that are measured, each with its place: negations first, then a random
+    draw, in the order of the text.
+
+    Raises:
+        InputError: the model reads fewer than two words.
+    """
+    text, spans = score.texts[0], score.spans(0)
+    if len(spans) < 2:
+        raise InputError(
+            f"the model reads {plural(len(spans), 'word')} of {text[:40]!r}; an effect is measured "
+            "beside other words, give a text of two words or more"
+        )
+    words = [text[slice(*span)] for span in spans]
+    count = len(spans) if words_per_text is None else words_per_text
+    drawn = drawn_words(words, count, seed=int(seed), content=text)
+    return [(spans[at], at / (len(spans) - 1)) for at in drawn]
+
+
+def effects_of(
+    score: TextScore,
+    side: int,
+    words: Sequence[tuple[Span, float]],
+    way: str,
+    *,
+    tries: int = 8,
+    progress: Progress = lambda done: None,
+) -> tuple[list[WordEffect], list[str]]:
+    """The rows of one way for words of the text on that side, given with their places; and notes
+    on those without a row.
+
+    Args:
+        score: what changes.
+        side: 0 or 1, the number of the text.
+        words: where each word starts and ends, and its place.
+        way: one of WAYS.
+        tries: the most words that are tried in the place of each.
+        progress: called with the number of evaluations since the last call.
+    """
+    spans = [span for span, _ in words]
+    notes: list[str] = []
+    if way == "swap":
+        changes = _swapped(score, side, spans, tries, progress)
+    elif way == "move":
+        changes, notes = _moved(score, side, spans, progress)
+    else:
+        changes = _removed(score, side, spans, way, progress)
+    text = score.texts[side]
+    effects = [
+        WordEffect(
+            text=side,
+            word=text[slice(*span)],
+            start=span[0],
+            end=span[1],
+            kind=kind_of(text[slice(*span)]),
+            place=place,
+            way=way,
+            **change,
+        )
+        for (span, place), change in zip(words, changes, strict=True)
+        if change
+    ]
+    return effects, notes
+
+
+Changes = list[dict[str, Any]]
+"""For each word the `change`, `replaced_by` and `label` of its row; empty without a row."""
+
+
+def _removed(
+    score: TextScore, side: int, spans: Sequence[Span], way: str, progress: Progress
+) -> Changes:
+    changes, labels = score.removed(side, spans, way, progress)
+    return [
+        {"change": change, "label": label} for change, label in zip(changes, labels, strict=True)
+    ]
+
+
+def _swapped(
+    score: TextScore, side: int, spans: Sequence[Span], tries: int, progress: Progress
+) -> Changes:
+    """The largest change by one of the words that a writer could put there, among those that
+    change the label where any does."""
+    text = score.texts[side]
+    tried = [substitutes(text, span)[:tries] for span in spans]
+    changed = [
+        score.changed(side, span, other)
+        for span, others in zip(spans, tried, strict=True)
+        for other in others
+    ]
+    values, labels = score.changes(side, changed, progress)
+    candidates = iter(zip(values, labels, strict=True))
+    rows: Changes = []
+    for others in tried:
+        found = [
+            {"change": value, "replaced_by": other, "label": label}
+            for other, (value, label) in zip(others, candidates, strict=False)
+        ]
+        rows.append(
+            max(found, key=lambda row: (row["label"] != "", abs(row["change"])), default={})
+        )
+    return rows
+
+
+def _moved(
+    score: TextScore, side: int, spans: Sequence[Span], progress: Progress
+) -> tuple[Changes, list[str]]:
+    """The larger change, by size, with the word's rows moved by their own length up and down the
+    slope."""
+    try:
+        phi, X, function = score.function(side)
+    except InputError as error:
+        return [{} for _ in spans], [f"no vectors moved: {error}"]
+    rows = X.rows
+    if score.signed:
+        slope = gradient(function, rows)
+    else:
+        # A distance has no slope where it is 0: that of the features along a random direction.
+        direction = torch.randn(phi(rows).numel(), generator=torch.Generator().manual_seed(0))
+        slope = gradient(lambda moved: phi.features(moved).flatten(1) @ direction.to(moved), rows)
+    step = torch.linalg.vector_norm(rows, dim=1, keepdim=True) * normalize(slope, dim=1)
+    whole = words_at(X.whole_words, spans)
+    texts = [rows.unsqueeze(0)]
+    for word in filter(None, whole):
+        places, delta = torch.tensor([word.rows]), step[list(word.rows)].unsqueeze(0)
+        texts += [perturbed_texts(rows, places, sign * delta) for sign in (1, -1)]
+    scores = []
+    for part in torch.cat(texts).split(_BATCH):
+        with torch.no_grad():
+            scores.append(function(part).double())
+        progress(len(part))
+    values = torch.cat(scores)
+    both = iter((values[1:] - values[0]).view(-1, 2).tolist())
+    changes = [{} if word is None else {"change": max(next(both), key=abs)} for word in whole]
+    if not any(whole):
+        return changes, [
+            "no vectors moved: the tokenizer does not tell which tokens belong to which word"
+        ]
+    shared = [word.text for word in whole if word is not None and word.shared]
+    note = f"words that share a token move together: {', '.join(shared[:_NAMED])}"
+    return changes, [note] * bool(shared)
