@@ -180,10 +180,12 @@ def numbers_of(row: Mapping[str, Any], *estimates: str) -> dict[str, Any]:
     >>> numbers_of({"pairs": 9, "auc": Estimate(0.5, 0.4, 0.6)}, "auc")
     {'pairs': 9, 'auc': 0.5, 'auc_low': 0.4, 'auc_high': 0.6}
     """
-    numbers = dict(row)
-    for name in estimates:
-        for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
-            numbers[name + suffix] = getattr(row[name], part, None)
+    numbers: dict[str, Any] = {}
+    for name, value in row.items():
+        numbers[name] = value
+        if name in estimates:
+            parts = {"": "value", "_low": "low", "_high": "high"}
+            numbers |= {name + end: getattr(value, part, None) for end, part in parts.items()}
     return numbers
 
 
