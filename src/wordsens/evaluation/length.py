@@ -48,6 +48,7 @@ _SENTENCE = range(4, 25)
 # shortest.
 _LEAST_LENGTHS = 4
 
+# By length.
 Distances = dict[int, Float[np.ndarray, "places changes"]]
 
 
@@ -72,7 +73,6 @@ class LengthAdvice(Result):
             length, low, high, reason.
         curve: a table of the lengths that were measured (its first column, named `unit`) with the
             median distance at each place; "any" is the mean over places.
-        context: the most that the model reads; None where that is not known.
     """
 
     model: str
@@ -87,7 +87,6 @@ class LengthAdvice(Result):
     reason: str | None
     places: dict[str, tuple[str | int | None, ...]]
     curve: dict[str, tuple[int | Estimate, ...]]
-    context: int | None = None
 
     @property
     def decisive(self) -> bool:
@@ -99,7 +98,7 @@ class LengthAdvice(Result):
     @property
     def longest(self) -> int:
         """The longest passages that were measured."""
-        return max(map(int, self.curve[self.unit]))
+        return max(length for length in self.curve[self.unit] if isinstance(length, int))
 
     @property
     def advice(self) -> str:
@@ -198,8 +197,8 @@ def advise_length(
             f"only {len(sentences)} changed sentences fit {room} {unit}, and an interval takes "
             f"{least_values()}; give more or shorter sentences, or a model with a longer context"
         )
-    shortest, least = max(map(around.tokens, sentences)), 1 - threshold
-    distances: Distances = {}
+    shortest = max(map(around.tokens, sentences))
+    least, distances = 1 - threshold, Distances()
     doublings = math.ceil(math.log2(longest / shortest)) + 1
     total = doublings + 3 * math.ceil(math.log2(math.log(2) / math.log(FINEST)))
 
@@ -208,10 +207,9 @@ def advise_length(
         passages = [
             around.passage(sentence, place, length) for place in PLACES for sentence in sentences
         ]
-        whole = [both for both in passages if both is not None]
-        if len(whole) < len(passages):
+        if not all(passages):
             return False
-        distances[length] = _distances(loaded, whole).reshape(len(PLACES), -1)
+        distances[length] = _distances(loaded, passages).reshape(len(PLACES), -1)
         progress(min(len(distances), total), total)
         return True
 
@@ -230,9 +228,9 @@ def advise_length(
             measure(round(math.sqrt(low * high)))
     lengths, medians = sorted(distances), _medians(distances)
     advice = {place: _advice(lengths, curve, least, unit) for place, curve in medians.items()}
-    fields = ("length", "low", "high", "reason")
-    overall = dict(zip(fields, advice.pop(ANY), strict=True))
-    by_field = dict(zip(fields, zip(*advice.values(), strict=True), strict=True))
+    length, low, high, reason = advice.pop(ANY)
+    rows = [(place, *row) for place, row in advice.items()]
+    names = ("place", "length", "low", "high", "reason")
     return LengthAdvice(
         model=loaded.name,
         source=source,
@@ -240,10 +238,12 @@ def advise_length(
         threshold=threshold,
         unit=unit,
         changes=len(sentences),
-        **overall,
-        places={"place": tuple(advice), **by_field},
+        length=length,
+        low=low,
+        high=high,
+        reason=reason,
+        places=dict(zip(names, zip(*rows, strict=True), strict=True)),
         curve={unit: tuple(lengths), **medians},
-        context=context,
     )
 
 
@@ -301,9 +301,9 @@ class Surroundings:
         """Tokens of the longer version, special ones included."""
         return max(self._count(sentence.first), self._count(sentence.second))
 
-    def passage(self, sentence: ChangedSentence, place: str, tokens: int) -> tuple[str, str] | None:
-        """Both versions with as many words around them as `tokens` has room for; None where the
-        texts do not have enough.
+    def passage(self, sentence: ChangedSentence, place: str, tokens: int) -> tuple[str, ...]:
+        """Both versions with as many words around them as `tokens` has room for; nothing where
+        the texts do not have enough.
 
         The longer version has at most `tokens` tokens.
         """
@@ -316,13 +316,10 @@ class Surroundings:
             word = self._words[index % len(self._words)]
             room -= self._tokens_of(word)
             if room < 0:
-                first, second = (
-                    " ".join([*before[::-1], version, *after])
-                    for version in (sentence.first, sentence.second)
-                )
-                return first, second
+                versions = (sentence.first, sentence.second)
+                return tuple(" ".join([*before[::-1], text, *after]) for text in versions)
             (before if earlier else after).append(word)
-        return None
+        return ()
 
 
 def _sentences(
@@ -352,12 +349,11 @@ def _sentences(
     spread = (chosen[number * len(chosen) // count] for number in range(count))
     # Each before a text; where there are more than texts, again from the first.
     placed = zip(spread, cycle(around.starts), strict=False)
-    sentences = [ChangedSentence(pair.first, pair.second, at, at) for pair, at in placed]
-    return source, kind, sentences
+    return source, kind, [ChangedSentence(pair.first, pair.second, at, at) for pair, at in placed]
 
 
-def _distances(model: Model, passages: Sequence[tuple[str, str]]) -> Float[np.ndarray, " passages"]:
-    texts = sorted({text for both in passages for text in both})
+def _distances(model: Model, passages: Sequence[tuple[str, ...]]) -> Float[np.ndarray, " passages"]:
+    texts = sorted({text for versions in passages for text in versions})
     vectors = dict(zip(texts, model.encode(texts), strict=True))
     return np.array(
         [float(cosine_distance(vectors[first], vectors[second])) for first, second in passages]
@@ -407,8 +403,12 @@ def _advice(
         reason = f"the change moves the embedding by less already at {lengths[0]} {unit}"
     elif length is None:
         reason = f"no fall below was measured up to {lengths[-1]} {unit}"
-    down = [None if end is None else math.floor(end + 1e-9) for end in (length, low)]
-    return *down, None if high is None else math.ceil(high - 1e-9), reason
+    return (
+        None if length is None else math.floor(length + 1e-9),
+        None if low is None else math.floor(low + 1e-9),
+        None if high is None else math.ceil(high - 1e-9),
+        reason,
+    )
 
 
 def _fall(

@@ -26,5 +26,7 @@ def view(advice: LengthAdvice) -> View:
     """The sentence, one row per length with the median at each place, and the advice by place."""
     note = f"{advice.changes} changed sentences of {advice.source}; median cosine distance."
     lengths = Table("", advice.columns(), note=note)
-    places = Table(f"The longest passage in {advice.unit}, by the place of the change", advice.places)
+    places = Table(
+        f"The longest passage in {advice.unit}, by the place of the change", advice.places
+    )
     return View(advice.headline, (lengths, places))

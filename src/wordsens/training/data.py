@@ -2,12 +2,11 @@
 a text that one change turned around."""
 
 import random
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from wordsens.errors import InputError
 from wordsens.evaluation.near_misses import RULES, SENTENCE_END, near_misses
-from wordsens.evaluation.word_lists import NEGATED, exchange, synonyms
+from wordsens.evaluation.word_lists import NEGATED, exchange, groups, synonyms
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
 from wordsens.text.pairs import LENGTHS, Pair
@@ -27,7 +26,8 @@ _MOST_STEADY, _MOST_SEARCHED = 600, 1000
 # Words of a sentence: a shorter one has no room for a change, a longer one costs time.
 _SENTENCE = range(4, 21)
 
-_CONTRACTED = {
+# Words and their other spelling.
+_SPELLED = {
     "i'm": "i am",
     "it's": "it is",
     "that's": "that is",
@@ -40,31 +40,18 @@ _CONTRACTED = {
     "we've": "we have",
     "you'll": "you will",
     **{short: f"{verb} not" for short, verb in NEGATED.items() if short != "cannot"},
+    "two": "2",
+    "three": "3",
+    "four": "4",
+    "five": "5",
+    "six": "6",
+    "seven": "7",
+    "eight": "8",
+    "nine": "9",
+    "ten": "10",
+    "eleven": "11",
+    "twelve": "12",
 }
-_NUMBERS = [
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-]
-_SPELLED = {**_CONTRACTED, **{word: str(value) for value, word in enumerate(_NUMBERS, start=2)}}
-_SPELLINGS = {one: (other,) for pair in _SPELLED.items() for one, other in (pair, pair[::-1])}
-
-_OPENINGS = ("Well, ", "In fact, ", "By the way, ", "Just so you know, ", "As it happens, ")
-_ENDINGS = (", please", ", as far as I know", ", by the way", ", in any case")
-_JOINING = "when|because|if|although|while|after|before|until|once"
-_CLAUSES = re.compile(rf"^([^,;:]{{12,}}?),? ({_JOINING}) ([^,;:]{{8,}})([.!])$")
-_FRONTED = re.compile(
-    rf"^({_JOINING}|on|in|at|during) ([^,;:]{{2,}}), ([^,;:]{{12,}})([.!])$", re.IGNORECASE
-)
-_CAPITAL = re.compile(r"(I|I'\w+|[A-Z]\w*[A-Z]\w*|(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b")
 
 
 def split_pairs(
@@ -80,18 +67,17 @@ def split_pairs(
     by_domain = all("domain" in pair.columns for pair in pairs)
     by_domain = by_domain and len({pair.columns["domain"] for pair in pairs}) > 1
     keys = [str(pair.columns["domain"]) if by_domain else pair.first for pair in pairs]
-    groups = sorted(set(keys))
+    names = sorted(set(keys))
     chance = random.Random(derive_seed(seed, "held out"))
-    apart = set(chance.sample(groups, max(1, len(groups) // _SHARE)))
+    apart = set(chance.sample(names, max(1, len(names) // _SHARE)))
     held_out = [pair for pair, key in zip(pairs, keys, strict=True) if key in apart]
     texts = {text for pair in held_out for text in (pair.first, pair.second)}
     train = [pair for pair in pairs if texts.isdisjoint((pair.first, pair.second))]
-    for part, name in ((train, "to train on"), (held_out, "to judge by")):
+    for part, use in ((train, "to train on"), (held_out, "to judge by")):
         if not any(pair.near for pair in part) or all(pair.same for pair in part):
             raise InputError(
-                f"`pairs` leaves {len(part)} of {len(pairs)} pairs {name}, and each part needs "
-                "opposites and "
-                "near-duplicates: give more pairs, or none for the package's own"
+                f"`pairs` leaves {len(part)} of {len(pairs)} pairs {use}, and each part needs "
+                "opposites and near-duplicates: give more pairs, or none for the package's own"
             )
     return train, held_out, tuple(sorted(apart)) if by_domain else ()
 
@@ -146,86 +132,18 @@ def training_data(
                 made = (rule(first) for rule in RULES.values())
                 triples += [(first, second, other) for other in made if other]
             elif not pair.same:
-                triples.append((first, reword(first, chance), second))
+                triples.append((first, _reword(first, chance), second))
     for pair in opposites:
         first, second = chance.sample((pair.first, pair.second), 2)
-        triples.append((first, reword(first, chance), second))
+        triples.append((first, _reword(first, chance), second))
     distinct = dict.fromkeys(triple for triple in triples if triple[2] not in triple[:2])
     same = [text for pair in short if pair.same for text in (pair.first, pair.second)]
     steady = chance.sample(sentences, min(_MOST_STEADY, len(sentences)))
     return list(distinct), [*steady, *same], notes
 
 
-def reword(sentence: str, chance: random.Random, *, changes: int = 2) -> str:
-    """The sentence after so many changes that keep its meaning; after fewer where no more rules
-    apply.
-
-    >>> "It is not ready." in {reword("It isn't ready.", random.Random(seed), changes=1) for seed in range(60)}
-    True
-    """  # noqa: E501
-    applied = 0
-    for rule in chance.sample(_REWORDINGS, k=len(_REWORDINGS)):
-        reworded = rule(sentence, chance) or sentence
-        applied += reworded != sentence
-        sentence = reworded
-        if applied == changes:
-            break
-    return sentence
-
-
-def _synonym(sentence: str, chance: random.Random) -> str | None:
-    return exchange(sentence, synonyms(), chance)
-
-
-def _spelling(sentence: str, chance: random.Random) -> str | None:
-    """A contraction written out or made, a number word in digits or the other way round."""
-    return exchange(sentence, _SPELLINGS, chance)
-
-
-def _filler(sentence: str, chance: random.Random) -> str | None:
-    if chance.random() < 0.5:
-        return chance.choice(_OPENINGS) + _lower(sentence)
-    return (
-        f"{sentence[:-1]}{chance.choice(_ENDINGS)}{sentence[-1]}"
-        if sentence[-1:] in (".", "!")
-        else None
-    )
-
-
-def _order(sentence: str, chance: random.Random) -> str | None:
-    """Two clauses in the other order."""
-    if match := _FRONTED.match(sentence):
-        return f"{_upper(match[3])} {match[1].lower()} {match[2]}{match[4]}"
-    if match := _CLAUSES.match(sentence):
-        return f"{_upper(match[2])} {match[3]}, {_lower(match[1])}{match[4]}"
-    return None
-
-
-def _typo(sentence: str, chance: random.Random) -> str | None:
-    """Two letters inside a long word exchanged, or the sentence in small letters."""
-    if chance.random() < 0.3:
-        return sentence.lower().rstrip(".")
-    words = list(re.finditer(r"[a-z]{6,}", sentence))
-    if not words:
-        return None
-    at = chance.choice(words).start() + chance.randint(1, 3)
-    return sentence[:at] + sentence[at + 1] + sentence[at] + sentence[at + 2 :]
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _lower(text: str) -> str:
-    return text if _CAPITAL.match(text) else text[:1].lower() + text[1:]
-
-
-_REWORDINGS: tuple[Callable[[str, random.Random], str | None], ...] = (
-    _synonym,
-    _synonym,
-    _spelling,
-    _spelling,
-    _filler,
-    _order,
-    _typo,
-)
+def _reword(sentence: str, chance: random.Random) -> str:
+    """The sentence with at most two words replaced by a synonym or by their other spelling."""
+    alike = {**synonyms(), **groups(_SPELLED.items())}
+    once = exchange(sentence, alike, chance) or sentence
+    return exchange(once, alike, chance) or once

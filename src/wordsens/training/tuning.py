@@ -365,7 +365,8 @@ def _train(
     if not math.isfinite(outcome.training_loss):
         raise InputError(f"the loss became {outcome.training_loss}; lower `rate` (={rate:g})")
     network.eval()
-    seen = {row for entry in trainer.state.log_history for row in entry.get("triples", ())}
+    history: list[dict[str, Any]] = trainer.state.log_history
+    seen = {row for entry in history for row in entry.get("triples", ())}
     return [triples[row] for row in sorted(seen)]
 
 
