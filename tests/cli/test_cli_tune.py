@@ -37,10 +37,8 @@ def test_the_document_has_the_keys_of_the_documentation(
     run = wordsens("tune", model, str(tmp_path / "out"), *files, *QUICK, "--json")
     document = json.loads(run.out)
     assert sorted(document) == sorted(documented("The document of `tune`"))
-    assert [row["what"] for row in document["rows"]] == ["negation", "recall@1"]
-    assert all(
-        sorted(row) == sorted(documented("Each of `rows` of `tune`")) for row in document["rows"]
-    )
+    assert document["scores"]["kind"] == ["negation", "recall@1"]
+    assert sorted(document["scores"]) == sorted(documented("`scores` of `tune`"))
 
 
 def test_a_folder_that_is_something_else_is_refused(wordsens, model, tmp_path):

@@ -38,8 +38,8 @@ def view(tuned: Tuned) -> View:
     columns = {"kind": scores["kind"], "count": counts, **scores}
     where = f"the domains {', '.join(tuned.domains)}" if tuned.domains else "a third of the texts"
     note = (
-        f"AUC as in check, on pairs of {where}, which took no part in the training. New: opposites "
-        "none of whose changed words was changed in a triple that the training went through. "
+        f"AUC as in check, on pairs of {where}, which took no part in the training. New: the AUC "
+        "after, of opposites none of whose changed words was changed in a triple that was seen. "
         f"recall@1 of {counts[-1]} queries, each side of every paraphrase, searched among "
         f"{tuned.among} texts. Brackets: 95 % confidence intervals."
     )

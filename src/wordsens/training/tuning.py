@@ -9,8 +9,9 @@ import hashlib
 import json
 import math
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -32,7 +33,7 @@ from wordsens.errors import (
 from wordsens.evaluation.check import Check, evaluate
 from wordsens.evaluation.similarities import choose_pairs, readable, similarities, unit_vectors
 from wordsens.files import named_path, writing
-from wordsens.intervals import auc, share_estimate
+from wordsens.intervals import auc_estimate, share_estimate
 from wordsens.models.load import as_model
 from wordsens.models.model import Model, require_cosines
 from wordsens.models.model_files import model_folder
@@ -71,8 +72,8 @@ class Tuned(Result):
         domains: that were held out; empty where the pairs have none, and every third text was.
         before, after: the checks on the held-out pairs.
         scores: one row per kind with its AUC before and after, and last recall@1 of paraphrases,
-            each of whose sides is searched; `new` counts the opposites none of whose changed words
-            is one in a triple that was seen, with their AUC.
+            each of whose sides is searched; `new` is the AUC after, for the opposites none of whose
+            changed words is one in a triple that was seen.
         among: how many texts are searched for recall@1.
         notes: what was left out or replaced in the data.
     """
@@ -160,6 +161,10 @@ def tune(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"`out` (={str(out)!r}) exists and is not an empty folder; name a new one")
     work = folder.absolute().with_name(f"{folder.name}.checkpoints")
+    if not isinstance(model, str | PathLike):
+        raise InputError(
+            f"`model` (a {type(model).__name__}) must be the name or folder of a model"
+        )
     network = _trainable(str(model), lora, device)
     chosen, changes = choose_pairs(pairs)
     train, held_out, domains = split_pairs(chosen, seed=seed)
@@ -170,10 +175,11 @@ def tune(
     settings["triples"] = hashlib.sha256(json.dumps(triples).encode()).hexdigest()
     _begin(work, settings)
     judge = partial(_judged, held_out, searched, seed, progress)
-    before, first_recall = judge(as_model(network), "before")
+    before, first = judge(as_model(network), "before")
     seen = _train(network, triples, steady, work, settings, progress)
     finished = _save(network, str(model), work, lora, device)
-    after, second_recall = judge(as_model(str(finished), local_files_only=True), "after")
+    after, second = judge(as_model(str(finished), local_files_only=True), "after")
+    new = _new(after, seen)
     tuned = Tuned(
         model=str(model),
         folder=str(folder),
@@ -182,8 +188,13 @@ def tune(
         domains=domains,
         before=before,
         after=after,
-        scores=_scores(before, after, (first_recall, second_recall), seen),
-        among=len(searched) + (first_recall.n or 0) // 2,
+        scores={
+            "kind": tuple(first),
+            "before": tuple(first.values()),
+            "after": tuple(second[kind] for kind in first),
+            "new": tuple(new.get(kind) for kind in first),
+        },
+        among=len(searched) + (first[RECALL].n or 0) // 2,
         notes=(*changes, *notes, *before.changes),
     )
     _publish(finished, tuned, work, folder)
@@ -243,9 +254,9 @@ def _judged(
     progress: Progress,
     model: Model,
     name: str,
-) -> tuple[Check, Estimate]:
-    """The check of the held-out pairs, and the share of paraphrases, each side in turn, whose
-    nearest text is their partner."""
+) -> tuple[Check, dict[str, Estimate]]:
+    """The check of the held-out pairs, its AUC by kind, and recall@1: the share of paraphrases,
+    each side in turn, whose nearest text is their partner."""
     pairs, changes = readable(model, held_out)
     values = similarities(
         model, pairs, progress=lambda done, total: progress(name, 0.5 * done / total)
@@ -267,7 +278,11 @@ def _judged(
         cosines = side @ torch.cat([partners, others]).T
         nearer = cosines >= cosines.diagonal().unsqueeze(1)
         hits += int((nearer.sum(dim=1) == 1).sum())
-    return check, share_estimate(hits, 2 * len(queries))
+    areas = {
+        row.kind: Estimate(row.auc, row.auc_low, row.auc_high, n=row.pairs, method="DeLong")
+        for row in check.kinds.values()
+    }
+    return check, {**areas, RECALL: share_estimate(hits, 2 * len(queries))}
 
 
 def _train(
@@ -386,27 +401,18 @@ def _save(network: "SentenceTransformer", name: str, work: Path, lora: bool, dev
     return folder
 
 
-def _scores(
-    before: Check, after: Check, recalls: tuple[Estimate, Estimate], seen: Sequence[Triple]
-) -> dict[str, tuple[Any, ...]]:
-    """The table of `Tuned`."""
+def _new(check: Check, seen: Sequence[Triple]) -> dict[str, Estimate]:
+    """By kind the AUC of the opposites none of whose changed words is one in a triple."""
     trained = {word for first, _, other in seen for word in _changed_words(first, other)}
-    kinds = list(before.kinds)
-    scores: dict[str, tuple[Any, ...]] = {"kind": (*kinds, RECALL)}
-    new: dict[str, tuple[Any, ...]] = {}
-    for name, check, recall in zip(("before", "after"), (before, after), recalls, strict=True):
-        rows = [check.kinds[kind] for kind in kinds]
-        areas = [Estimate(row.auc, row.auc_low, row.auc_high, n=row.pairs) for row in rows]
-        scores[name] = (*areas, recall)
-        near = check.measured.values[check.measured.near]
-        fresh = {kind: [] for kind in kinds}
-        for pair, value in zip(check.measured.pairs, check.measured.values, strict=True):
-            if not pair.same and trained.isdisjoint(_changed_words(pair.first, pair.second)):
-                fresh[pair.kind].append(value)
-        new["new"] = (*(len(fresh[kind]) for kind in kinds), 0)
-        areas_of_new = (auc(np.array(fresh[kind]), near) if fresh[kind] else None for kind in kinds)
-        new[f"new {name}"] = (*areas_of_new, None)
-    return scores | new
+    measured, values_by_kind = check.measured, defaultdict(list)
+    for pair, value in zip(measured.pairs, measured.values, strict=True):
+        if not pair.same and trained.isdisjoint(_changed_words(pair.first, pair.second)):
+            values_by_kind[pair.kind].append(value)
+    near = measured.values[measured.near]
+    return {
+        kind: replace(auc_estimate(np.array(values), near), n=len(values))
+        for kind, values in values_by_kind.items()
+    }
 
 
 def _changed_words(first: str, second: str) -> set[str]:
