@@ -55,4 +55,4 @@ def test_an_interrupted_run_says_how_to_go_on(wordsens, model, tmp_path, monkeyp
     monkeypatch.setattr("wordsens.training.tuning.tune", interrupted)
     run = wordsens("tune", model, str(tmp_path / "out"), "--quiet")
     assert (run.code, run.out) == (130, "")
-    assert f"the same command goes on from {tmp_path / 'out'}.checkpoints" in run.err
+    assert f"the same command continues from {tmp_path / 'out'}.checkpoints" in run.err

@@ -144,7 +144,7 @@ def test_what_cannot_be_advised_has_a_reason():
     kept = ws.advise_length(encoder(lambda n, place: 0.2, [1.0] * 12), texts)
     assert (kept.length, kept.low, kept.high) == (None, kept.longest, None)
     few = [("negation", f"Lamp {at} is on", f"Lamp {at} is not on", False) for at in range(5)]
-    with pytest.raises(ws.InputError, match="`pairs` holds 5 opposites.* takes 6"):
+    with pytest.raises(ws.InputError, match=r"`pairs` holds 5 opposites.* takes 6"):
         ws.advise_length(encoder(LAWS["power"][0], [1.0] * 3), texts_of(3), [*few, *few])
 
 

@@ -301,7 +301,12 @@ class Surroundings:
         """Tokens of the longer version, special ones included."""
         return max(self._count(sentence.first), self._count(sentence.second))
 
-    def passage(self, sentence: ChangedSentence, place: str, tokens: int) -> tuple[str, ...]:
+    def passage(
+        self,
+        sentence: ChangedSentence,
+        place: str,
+        tokens: int,
+    ) -> tuple[str, ...]:
         """Both versions with as many words around them as `tokens` has room for; nothing where
         the texts do not have enough.
 
@@ -323,7 +328,9 @@ class Surroundings:
 
 
 def _sentences(
-    around: Surroundings, pairs: Pairs | None, most: int
+    around: Surroundings,
+    pairs: Pairs | None,
+    most: int,
 ) -> tuple[str, str, list[ChangedSentence]]:
     """The source of the changes, their kind, and the changed sentences: the user's own where they
     give enough."""
@@ -348,23 +355,32 @@ def _sentences(
     count = min(most, len(chosen))
     spread = (chosen[number * len(chosen) // count] for number in range(count))
     # Each before a text; where there are more than texts, again from the first.
-    placed = zip(spread, cycle(around.starts), strict=False)
-    return source, kind, [ChangedSentence(pair.first, pair.second, at, at) for pair, at in placed]
+    placed = [
+        ChangedSentence(pair.first, pair.second, start, start)
+        for pair, start in zip(spread, cycle(around.starts), strict=False)
+    ]
+    return source, kind, placed
 
 
-def _distances(model: Model, passages: Sequence[tuple[str, ...]]) -> Float[np.ndarray, " passages"]:
+def _distances(
+    model: Model,
+    passages: Sequence[tuple[str, ...]],
+) -> Float[np.ndarray, " passages"]:
     texts = sorted({text for versions in passages for text in versions})
     vectors = dict(zip(texts, model.encode(texts), strict=True))
-    return np.array(
-        [float(cosine_distance(vectors[first], vectors[second])) for first, second in passages]
-    )
+    distances = [
+        float(cosine_distance(vectors[first], vectors[second])) for first, second in passages
+    ]
+    return np.array(distances)
 
 
 def _medians(distances: Distances) -> dict[str, tuple[Estimate, ...]]:
     """For all places together, and for each, the median over the changes by length."""
     table = np.stack([distances[length] for length in sorted(distances)], axis=1)
     curves = {ANY: table.mean(axis=0), **dict(zip(PLACES, table, strict=True))}
-    return {place: tuple(map(median_estimate, curve)) for place, curve in curves.items()}
+    return {
+        place: tuple(median_estimate(values) for values in curve) for place, curve in curves.items()
+    }
 
 
 def _numbers(curve: Sequence[Estimate]) -> Float[np.ndarray, "3 lengths"]:
@@ -390,7 +406,10 @@ def _open_gaps(distances: Distances, threshold: float) -> list[tuple[int, int]]:
 
 
 def _advice(
-    lengths: Sequence[int], curve: Sequence[Estimate], threshold: float, unit: str
+    lengths: Sequence[int],
+    curve: Sequence[Estimate],
+    threshold: float,
+    unit: str,
 ) -> tuple[int | None, int | None, int | None, str | None]:
     """The length at which the median falls under the threshold, its interval, and the reason where
     there is no length. Length and low end are rounded down, the high end up."""

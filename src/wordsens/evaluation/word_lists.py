@@ -105,7 +105,13 @@ def inflected(part: str, word: str) -> dict[str, str]:
     past = word[:-1] + "ied" if y_turns else stem + "ed"
     pasts = _irregular("past").get(word, [past])
     ing = word[:-2] + "ying" if word.endswith("ie") else stem + "ing"
-    return {"base": word, "third": with_s, "past": pasts[0], "participle": pasts[-1], "ing": ing}
+    return {
+        "base": word,
+        "third": with_s,
+        "past": pasts[0],
+        "participle": pasts[-1],
+        "ing": ing,
+    }
 
 
 @cache

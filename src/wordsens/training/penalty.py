@@ -192,7 +192,9 @@ class SensitivityPenalty:
 
 
 def move_words(
-    texts: Float[Tensor, "b n d"], words: Int[Tensor, "b w"], perturbations: Float[Tensor, "p d"]
+    texts: Float[Tensor, "b n d"],
+    words: Int[Tensor, "b w"],
+    perturbations: Float[Tensor, "p d"],
 ) -> Float[Tensor, "p n d"]:
     """Each of b texts w times, in each copy another of its words moved by its Delta; p = b w."""
     copies = texts.repeat_interleave(words.shape[1], dim=0)

@@ -170,9 +170,16 @@ def tune(
     train, held_out, domains = split_pairs(chosen, seed=seed)
     ours, searched = split_texts(shipped_reviews() if texts is None else texts, seed=seed)
     triples, steady, notes = training_data(train, ours, seed=seed)
-    settings = {"model": str(model), "seed": int(seed), "steps": steps, "batch": batch}
-    settings |= {"rate": rate, "lora": lora, "device": device}
-    settings["triples"] = hashlib.sha256(json.dumps(triples).encode()).hexdigest()
+    settings = {
+        "model": str(model),
+        "seed": int(seed),
+        "steps": steps,
+        "batch": batch,
+        "rate": rate,
+        "lora": lora,
+        "device": device,
+        "triples": hashlib.sha256(json.dumps(triples).encode()).hexdigest(),
+    }
     _begin(work, settings)
     judge = partial(_judged, held_out, searched, seed, progress)
     before, first = judge(as_model(network), "before")
@@ -333,14 +340,15 @@ def _train(
     ]
     embeddings = network.encode(list(steady), show_progress_bar=False)
     steady_rows: list[dict[str, Any]] = [
-        {"text": text, "label": row.tolist()} for text, row in zip(steady, embeddings, strict=True)
+        {"text": text, "label": embedding.tolist()}
+        for text, embedding in zip(steady, embeddings, strict=True)
     ]
     data, losses = {}, {}
     for rows, loss in (
         (triple_rows, RecordingLoss(network)),
         (steady_rows, EmbedDistillLoss(network)),
     ):
-        rows.sort(key=lambda row: max(len(text) for text in row.values() if isinstance(text, str)))
+        rows.sort(key=_length)
         size = math.ceil(len(rows) / _PARTS)
         for start in range(0, len(rows), size):
             name = f"part {len(data)}"
@@ -385,7 +393,18 @@ def _train(
     return [triples[row] for row in sorted(seen)]
 
 
-def _save(network: "SentenceTransformer", name: str, work: Path, lora: bool, device: str) -> Path:
+def _length(row: dict[str, Any]) -> int:
+    """Characters of the longest text."""
+    return max(len(text) for text in row.values() if isinstance(text, str))
+
+
+def _save(
+    network: "SentenceTransformer",
+    name: str,
+    work: Path,
+    lora: bool,
+    device: str,
+) -> Path:
     """Save the trained model with all its weights in one, and return the folder."""
     folder, adapter = work / "model", work / "adapter"
     with quiet_transformers():
