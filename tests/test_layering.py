@@ -48,7 +48,7 @@ UPWARD = {
     ("evaluation.explain", "findings.explain"),
     ("evaluation.flips", "findings.flips"),
     ("evaluation.length", "findings.length"),
-    ("training.held_out", "findings.tune"),
+    ("training.tuning", "findings.tune"),
 }
 """The imports that may go up, each inside a method: a result shows itself. Those of `findings` go
 when the sentences move to their classes."""

@@ -37,10 +37,8 @@ def test_the_document_has_the_keys_of_the_documentation(
     run = wordsens("tune", model, str(tmp_path / "out"), *files, *QUICK, "--json")
     document = json.loads(run.out)
     assert sorted(document) == sorted(documented("The document of `tune`"))
-    assert [row["what"] for row in document["rows"]] == ["negation", "recall@1"]
-    assert all(
-        sorted(row) == sorted(documented("Each of `rows` of `tune`")) for row in document["rows"]
-    )
+    assert document["scores"]["kind"] == ["negation", "recall@1"]
+    assert sorted(document["scores"]) == sorted(documented("`scores` of `tune`"))
 
 
 def test_a_folder_that_is_something_else_is_refused(wordsens, model, tmp_path):
@@ -57,4 +55,4 @@ def test_an_interrupted_run_says_how_to_go_on(wordsens, model, tmp_path, monkeyp
     monkeypatch.setattr("wordsens.training.tuning.tune", interrupted)
     run = wordsens("tune", model, str(tmp_path / "out"), "--quiet")
     assert (run.code, run.out) == (130, "")
-    assert f"the same command goes on from {tmp_path / 'out'}.checkpoints" in run.err
+    assert f"the same command continues from {tmp_path / 'out'}.checkpoints" in run.err

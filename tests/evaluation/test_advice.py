@@ -88,9 +88,10 @@ def test_the_interval_covers_the_true_length(name):
         chance = random.Random(run)
         scale = [math.exp(0.3 * chance.gauss(0, 1)) for _ in range(12)]
         found = ws.advise_length(encoder(law, scale), texts_of(12, run), changes=12)
+        by_place = zip(found.places["low"], found.places["high"], strict=True)
         ends = {
             "any": (found.low, found.high),
-            **{one.place: (one.low, one.high) for one in found.places},
+            **dict(zip(found.places["place"], by_place, strict=True)),
         }
         for place, length in true.items():
             low, high = ends[place]
@@ -105,12 +106,7 @@ def test_without_noise_the_length_is_the_laws():
     assert found.advice.startswith(
         f"at most {found.length} words (95 %: {found.low} to {found.high})"
     )
-    assert (found.source, found.changes, found.unit, found.context) == (
-        "your texts",
-        12,
-        "words",
-        None,
-    )
+    assert (found.source, found.changes, found.unit) == ("your texts", 12, "words")
 
 
 def test_pairs_are_put_into_the_texts_and_paraphrases_are_not():
@@ -144,15 +140,12 @@ def test_what_cannot_be_advised_has_a_reason():
     texts = texts_of(12)
     lost = ws.advise_length(encoder(lambda n, place: 0.01, [1.0] * 12), texts)
     assert (lost.length, lost.low, "already at 9 words" in lost.reason) == (None, None, True)
-    assert len({point.length for point in lost.curve}) == 4
+    assert len(lost.curve["words"]) == 4
     kept = ws.advise_length(encoder(lambda n, place: 0.2, [1.0] * 12), texts)
     assert (kept.length, kept.low, kept.high) == (None, kept.longest, None)
-    few = ws.advise_length(
-        encoder(LAWS["power"][0], [1.0] * 3),
-        texts_of(3),
-        [("negation", "The lamp is on", "The lamp is not on", False)],
-    )
-    assert (few.length, few.low, few.high) == (None, None, None)
+    few = [("negation", f"Lamp {at} is on", f"Lamp {at} is not on", False) for at in range(5)]
+    with pytest.raises(ws.InputError, match=r"`pairs` holds 5 opposites.* takes 6"):
+        ws.advise_length(encoder(LAWS["power"][0], [1.0] * 3), texts_of(3), [*few, *few])
 
 
 def test_a_transformer_is_measured_in_tokens_up_to_its_context():
@@ -168,7 +161,7 @@ def test_a_transformer_is_measured_in_tokens_up_to_its_context():
         longest=64,
         progress=lambda now, total: done.append((now, total)),
     )
-    assert (found.unit, found.context, found.changes, found.longest) == ("tokens", 256, 6, 64)
+    assert (found.unit, found.changes, found.longest) == ("tokens", 6, 64)
     count = ws.as_model("minilm").text_model().count_tokens
     around = Surroundings(texts, count)
     longest = around.passage(around.negated_sentences()[0], "middle", 64)

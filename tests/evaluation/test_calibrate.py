@@ -57,10 +57,7 @@ def test_what_the_guard_calls_different_does_not_pass():
         guarded.point_at(0.2, guard=False),
     )
     judged = np.array(
-        [
-            ws.guard(pair.first, pair.second).verdict != "different"
-            for pair in guarded.scored.pairs
-        ]
+        [ws.guard(pair.first, pair.second).verdict != "different" for pair in guarded.scored.pairs]
     )
     passing = judged & (guarded.scored.values >= guarded.threshold)
     assert guarded.point.hits == (passing & guarded.scored.opposite).sum()

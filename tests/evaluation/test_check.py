@@ -327,9 +327,11 @@ def test_the_headline_and_every_table_have_the_worst_kind_first_with_the_same_pa
         in result.headline
     )
     kinds, *_, opposites = [part for part in result.view().parts if isinstance(part, Table)]
-    assert list(kinds.columns["kind"]) == list(opposites.columns["kind"]) == [
-        row.kind for row in result.rows
-    ]
+    assert (
+        list(kinds.columns["kind"])
+        == list(opposites.columns["kind"])
+        == [row.kind for row in result.rows]
+    )
     texts = [opposites.columns[name][0] for name in ("first", "second")]
     assert [part for text in texts for part in text.parts] == [
         "Vienna",

@@ -8,8 +8,8 @@ import pytest
 
 import wordsens as ws
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
-from wordsens.findings.check import cases
 from wordsens.evaluation.near_misses import near_misses
+from wordsens.findings.check import cases
 from wordsens.text.pairs import PACKAGE, Pair
 
 OWN = [

@@ -5,7 +5,7 @@ import functools
 import json
 import pickle
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from wordsens.sensitivity.measured import MeasuredMap, MeasuredText
 from wordsens.sensitivity.replacements import Replacements
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import Word
-from wordsens.training.held_out import HeldOutScores, Tuned
+from wordsens.training.tuning import Tuned
 
 X = ws.TextMatrix(
     ws.gaussian_text(4, 6, seed=1).rows, whole_words=(Word("un", (0, 1)), Word("a", (3,)))
@@ -167,9 +167,12 @@ def measured_text():
     return MeasuredText((MeasuredMap(X, found, 0.1, predicted, ()),))
 
 
-def tuned():
-    scores = HeldOutScores(result_of("check"), None, Estimate(0.5, 0.4, 0.6, n=9))
-    return Tuned("a", "b", 9, (), scores, scores, 9, 9, ("a note",))
+def tuned(kinds=("role",), lows=(0.4,)):
+    recall = Estimate(0.5, 0.4, 0.6, n=9)
+    areas = (*(Estimate(0.7, low, 0.9, n=9) for low in lows), recall)
+    scores = {"kind": (*kinds, "recall@1"), "before": areas, "after": areas}
+    check = result_of("check")
+    return Tuned("a", "b", 9, 8, (), check, check, scores, 9, ("a note",))
 
 
 EVALUATIONS = {
@@ -282,19 +285,8 @@ def test_a_table_of_words_has_the_most_sensitive_first_and_the_figure_reads_in_o
 
 
 def test_tuning_says_what_it_reached_by_the_interval():
-    apart, mixed = (
-        replace(row, auc_low=low, auc_high=high)
-        for row, low, high in zip(
-            [next(iter(result_of("check").kinds.values()))] * 2, (0.6, 0.4), (0.9, 0.7), strict=True
-        )
-    )
-    check = replace(result_of("check"), kinds={"role": apart, "time": replace(mixed, kind="time")})
-    scores = HeldOutScores(check, None, Estimate(0.5, 0.4, 0.6, n=9))
-    said = [
-        part
-        for part in Tuned("a", "b", 9, (), scores, scores, 9, 9, ()).view().parts
-        if isinstance(part, str)
-    ]
+    view = tuned(("role", "time"), (0.6, 0.4)).view()
+    said = [part for part in view.parts if isinstance(part, str)]
     assert "It tells role from" in said[1] and "little for time" in said[2]
 
 

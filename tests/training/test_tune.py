@@ -8,9 +8,14 @@ import torch
 
 import wordsens as ws
 from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS, SentenceTransformer, tiny_model
+from wordsens.findings.tune import answer
+from wordsens.results import Estimate
 from wordsens.training import tune
-from wordsens.training.held_out import split_pairs
-from wordsens.training.tuning import _split_texts
+from wordsens.training.data import split_pairs, split_texts, training_data
+from wordsens.training.tuning import _new
+
+losses = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
+MultipleNegativesRankingLoss = losses.MultipleNegativesRankingLoss
 
 PLAN = {"steps": 100, "batch": 8, "rate": 3e-3}
 
@@ -31,33 +36,57 @@ def tuned(model, tmp_path_factory):
 
 
 def test_tuning_separates_opposites_that_took_no_part(tuned):
-    result, _ = tuned
-    before, after = result.before.check.kinds["negation"], result.after.check.kinds["negation"]
-    assert before.auc < 0.2 and after.auc > 0.8
-    assert before.pairs == after.pairs == len(ANIMALS) * len(PLACES) // 3
+    before, after = (tuned[0].scores[side][0] for side in ("before", "after"))
+    assert before.value < 0.2 and after.value > 0.8
+    assert before.n == after.n == len(ANIMALS) * len(PLACES) // 3
 
 
 def test_the_table_has_every_kind_and_recall_with_intervals(tuned):
-    result, _ = tuned
-    rows = {row["what"]: row for row in result.rows()}
-    assert list(rows) == ["negation", "recall@1"]
-    for row in rows.values():
-        for side in ("before", "after"):
-            assert row[f"{side}_low"] <= row[side] <= row[f"{side}_high"]
+    scores = tuned[0].scores
+    assert scores["kind"] == ("negation", "recall@1")
+    for estimate in scores["before"] + scores["after"]:
+        assert estimate.low <= estimate.value <= estimate.high
     # "not" is trained on: none of these opposites is called new.
-    assert (rows["negation"]["new"], rows["negation"]["new_after"]) == (0, None)
-    assert rows["recall@1"]["count"] == result.queries
+    assert scores["new"] == (None, None)
 
 
-def test_a_kind_counts_as_told_where_its_whole_interval_is_above_a_coin(tuned):
-    def said(auc, low):
-        side = tuned[0].after
-        kinds = {"negation": replace(side.check.kinds["negation"], auc=auc, auc_low=low)}
-        return replace(
-            tuned[0], after=replace(side, check=replace(side.check, kinds=kinds))
-        ).reached
+def test_only_changed_words_of_triples_that_were_seen_are_old(tuned):
+    result = tuned[0]
+    words = ("today.", "not today.")
+    for seen, expected in (([], {"negation": result.scores["after"][0]}), ([words], {})):
+        triples = [(first, first, other) for first, other in seen]
+        assert _new(result.after, triples) == expected
 
-    assert said(0.6, 0.45) == said(0.6, 0.2) != said(0.6, 0.55)
+
+def test_a_triple_counts_once_it_is_in_a_batch_before_an_interruption_too(
+    model, tmp_path, monkeypatch
+):
+    batches, forward = [], MultipleNegativesRankingLoss.forward
+
+    def recorded(loss, features, labels):
+        batches.append(labels.tolist())
+        return forward(loss, features, labels)
+
+    monkeypatch.setattr(MultipleNegativesRankingLoss, "forward", recorded)
+
+    def stop(now, share):
+        if now == "training" and share > 0.5:
+            raise KeyboardInterrupt
+
+    out, plan = tmp_path / "out", PLAN | {"steps": 6}
+    with pytest.raises(KeyboardInterrupt):
+        tune(model, out, PAIRS, TEXTS, **plan, progress=stop)
+    short = tune(model, out, PAIRS, TEXTS, **plan)
+    assert short.seen == len({row for batch in batches for row in batch}) < short.triples
+
+
+def test_a_kind_is_told_apart_where_its_whole_interval_is_above_chance(tuned):
+    def said(low):
+        recall = tuned[0].scores["after"][-1]
+        area = Estimate(0.6, low, 0.7, n=9)
+        return answer(replace(tuned[0], scores={**tuned[0].scores, "after": (area, recall)}))[1]
+
+    assert said(0.45) == said(0.2) != said(0.55)
 
 
 def test_the_tuned_model_has_the_form_of_the_first(tuned, model):
@@ -112,8 +141,7 @@ def test_an_interrupted_run_leaves_nothing_in_out_and_resumes_to_the_same_weight
 def test_low_rank_matrices_are_merged_into_the_weights(model, tmp_path):
     pytest.importorskip("peft")
     out = tmp_path / "lora"
-    short = tune(model, out, PAIRS, TEXTS, steps=4, batch=8, rate=1e-2, lora=True)
-    assert short.triples == 4 * 8
+    tune(model, out, PAIRS, TEXTS, steps=4, batch=8, rate=1e-2, lora=True)
     first, second = load(model).state_dict(), load(out).state_dict()
     assert first.keys() == second.keys()
     changed = {name for name, value in first.items() if not torch.equal(value, second[name])}
@@ -122,27 +150,19 @@ def test_low_rank_matrices_are_merged_into_the_weights(model, tmp_path):
     assert not list(out.glob("adapter*"))
 
 
-def test_pairs_with_a_long_text_are_not_trained_on(model, tmp_path, monkeypatch):
-    lengths = []
-
-    def stop(pairs, *_):
-        lengths.extend(len(text.split()) for pair in pairs for text in (pair.first, pair.second))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("wordsens.training.tuning.make_triples", stop)
-    long = [
-        (kind, first, f"{second} {'And so on. ' * 10}", same) for kind, first, second, same in PAIRS
-    ]
-    with pytest.raises(KeyboardInterrupt):
-        tune(model, tmp_path / "out", [*PAIRS, *long], TEXTS, **PLAN)
-    assert 0 < max(lengths) <= 30
+def test_pairs_with_a_long_text_are_not_trained_on_beside_shorter_ones():
+    pairs = ws.read_pairs(PAIRS)
+    long = [replace(pair, first=f"{pair.first} {'And so on. ' * 20}") for pair in pairs]
+    triples, steady, _ = training_data([*pairs, *long], ["It is open."], seed=0)
+    assert max(len(text.split()) for text in [*sum(triples, ()), *steady]) <= 50
+    assert training_data(long, ["It is open."], seed=0)[0]
 
 
-def test_sentences_that_are_trained_on_are_not_searched_among():
-    ours, apart = _split_texts(TEXTS, 0)
+def test_sentences_that_are_trained_on_are_not_searched():
+    ours, searched = split_texts(TEXTS, seed=0)
     own = {text.split(". ")[0] + "." for text in TEXTS}
     shared = "It can sleep there."
-    assert shared in ours and sorted([*ours, *apart]) == sorted([*own, shared])
+    assert shared in ours and sorted([*ours, *searched]) == sorted([*own, shared])
 
 
 def test_whole_domains_are_held_out_with_every_text():
@@ -161,7 +181,7 @@ def test_whole_domains_are_held_out_with_every_text():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": len}, "cannot be trained"),
+        ({"model": len}, "must be the name or folder"),
         ({"model": "./nowhere"}, "there is no model folder"),
         ({"pairs": PAIRS[:2]}, "each part needs opposites and near-duplicates"),
         ({"out": "full"}, "is not an empty folder"),
@@ -171,7 +191,6 @@ def test_whole_domains_are_held_out_with_every_text():
 def test_what_is_wrong_is_said_in_one_line(unchecked_types, model, tmp_path, change, message):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    (tmp_path / "taken.checkpoints").mkdir()
     given = {"model": model, "out": "out", "pairs": PAIRS, "texts": TEXTS, **change}
     with pytest.raises(ws.InputError, match=message) as error:
         tune(given["model"], tmp_path / given["out"], given["pairs"], given["texts"], **PLAN)

@@ -34,7 +34,7 @@ class TuneOptions(TextOptions, CommandOptions):
     steps: Annotated[
         int, typer.Option(help="Steps of the optimiser.", rich_help_panel=_TRAINING)
     ] = 100
-    batch: Annotated[int, typer.Option(help="Triples a step.", rich_help_panel=_TRAINING)] = 32
+    batch: Annotated[int, typer.Option(help="Triples per step.", rich_help_panel=_TRAINING)] = 32
     rate: Annotated[
         float, typer.Option(help="The highest learning rate.", rich_help_panel=_TRAINING)
     ] = 8e-5
@@ -57,12 +57,12 @@ class TuneOptions(TextOptions, CommandOptions):
 
 @takes(TuneOptions, first=("texts", "pairs", "steps", "lora", "device"))
 def tune(options: TuneOptions) -> None:
-    """Train a model so that a meaning which one word turns around shows in its embeddings; judged
+    """Train a model so that a meaning that one word turns around shows in its embeddings; judged
     on held-out pairs.
 
     It uses sentence-transformers' trainer on triples from pairs and from near misses of your texts.
-    The dimension, the size and the speed stay. A run that was stopped goes on from its checkpoints,
-    in OUT.checkpoints.
+    The dimension, the size and the speed stay. A run that was stopped continues from its
+    checkpoints, in OUT.checkpoints.
 
     Example: wordsens tune minilm tuned --texts texts.csv
     """
@@ -94,6 +94,6 @@ def tune(options: TuneOptions) -> None:
         except KeyboardInterrupt:
             checkpoints = f"{options.out.rstrip('/')}.checkpoints"
             raise KeyboardInterrupt(
-                f"interrupted; the same command goes on from {checkpoints}"
+                f"interrupted; the same command continues from {checkpoints}"
             ) from None
     options.print("tune", {"seed": options.seed, **tuned.to_dict()}, tuned.view())

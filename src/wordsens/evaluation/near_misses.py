@@ -14,17 +14,19 @@ from wordsens.evaluation.word_lists import (
     PRONOUNS,
     QUANTITIES,
     TIMES,
+    any_of,
+    pattern_of,
 )
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
 from wordsens.text.pairs import DRAFT, ORIGIN, Pair
 
+# Pairs of a kind: the interval of an AUC is then at most .2 wide, and every pair can be read.
 MOST_OF_A_KIND = 100
-"""Pairs of a kind: the interval of an AUC is then at most .2 wide, and every pair can be read."""
 
+# Words of a sentence: shorter ones have no room for a change, longer ones are hardly ever one
+# sentence.
 _WORDS = range(3, 61)
-"""Of a sentence: shorter ones have no room for a change, longer ones are hardly ever one
-sentence."""
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'])|\n+")
 
@@ -34,11 +36,11 @@ def near_misses(
 ) -> list[Pair]:
     """Pairs of opposites from the sentences of the texts, one change each: see `RULES`.
 
-    They are made by rule and want a reader's eye before a gate is built on them.
+    They are made by rule: read them before you build a gate on them.
 
     Args:
         texts: English.
-        most: pairs of a kind; of more, a random choice.
+        most: pairs of a kind; where there are more, a random choice.
         seed: of the choice.
 
     Raises:
@@ -48,87 +50,71 @@ def near_misses(
     [('antonym', 'How do I disable sync?')]
     """
     require_count("most", most)
-    sentences: dict[str, str] = {}
-    count = 0
-    for count, text in enumerate(texts, start=1):
-        document = text if isinstance(text, Document) else Document(text)
+    documents = [text if isinstance(text, Document) else Document(text) for text in texts]
+    sources: dict[str, str] = {}
+    for number, document in enumerate(documents):
         for part in SENTENCE_END.split(document.text):
-            sentences.setdefault(" ".join(part.split()), document.source or f"text {count - 1}")
+            sources.setdefault(" ".join(part.split()), document.source or f"text {number}")
     chosen: list[Pair] = []
     for kind, rule in RULES.items():
         # A sentence and its opposite may both be among the texts: they make one pair.
         pairs: dict[frozenset[str], Pair] = {}
-        for sentence, source in sentences.items():
+        for sentence, source in sources.items():
             opposite = rule(sentence) if len(sentence.split()) in _WORDS else None
             if opposite not in (None, sentence):
                 pair = Pair(kind, sentence, opposite, False, {"source": source, ORIGIN: DRAFT})
-                pairs.setdefault(frozenset((sentence, opposite)), pair)
-        places = range(len(pairs))
-        if len(pairs) > most:
-            places = sorted(
-                random.Random(derive_seed(seed, "near misses", kind)).sample(places, most)
-            )
+                pairs.setdefault(pair.texts, pair)
+        chance = random.Random(derive_seed(seed, "near misses", kind))
         listed = list(pairs.values())
+        places = sorted(chance.sample(range(len(listed)), min(most, len(listed))))
         chosen += [listed[place] for place in places]
     if not chosen:
         raise InputError(
-            f"no near miss can be made from {count} texts: no sentence of {_WORDS.start} to "
-            f"{_WORDS.stop - 1} words "
-            "holds a word of the lists; give other texts, or pairs of your own"
+            f"no near miss can be made from {len(documents)} texts: no sentence of "
+            f"{_WORDS.start} to {_WORDS.stop - 1} words has a word of the lists; give other texts, "
+            "or pairs of your own"
         )
     return chosen
 
 
+# From a sentence to its opposite, or None where the rule finds nothing.
 Rule = Callable[[str], str | None]
-"""From a sentence to its opposite, or None where the rule finds nothing."""
-
-
-_WORD = re.compile(r"\w[\w'-]*")
-
-
-def _any_of(words: Mapping[str, str] | tuple[str, ...]) -> str:
-    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
 def _exchange(words: Mapping[str, str]) -> Rule:
-    """The rule that exchanges the first listed word, or two words."""
-
-    def rule(sentence: str) -> str | None:
-        words_of_sentence = list(_WORD.finditer(sentence))
-        for place, first in enumerate(words_of_sentence):
-            for last in words_of_sentence[place : place + 2][::-1]:
-                start, stop = first.start(), last.end()
-                opposite = words.get(sentence[start:stop].lower())
-                if opposite is not None:
-                    return (
-                        sentence[:start] + _like(sentence[start:stop], opposite) + sentence[stop:]
-                    )
-        return None
-
-    return rule
+    """The rule that exchanges the first listed word or phrase."""
+    # A quotation mark may be before it, but no part of the same word.
+    pattern = re.compile(rf"(?<![\w-])(?<!\w')({any_of(words)})(?![\w'-])", re.IGNORECASE)
+    return lambda sentence: _first(pattern, lambda match: words[match.lower()], sentence)
 
 
-def _like(pattern: str, word: str) -> str:
-    """The word in the pattern's case."""
-    if pattern.isupper() and len(pattern) > 1:
-        return word.upper()
-    return word[0].upper() + word[1:] if pattern[0].isupper() else word
+def _first(pattern: re.Pattern[str], change: Callable[[str], str], sentence: str) -> str | None:
+    """The sentence with the first match of the pattern changed, in its case; None without one."""
+
+    def changed(match: re.Match[str]) -> str:
+        other = change(match[0])
+        if match[0].isupper() and len(match[0]) > 1:
+            return other.upper()
+        return other[0].upper() + other[1:] if match[0][0].isupper() else other
+
+    text, count = pattern.subn(changed, sentence, count=1)
+    return text if count else None
 
 
 _NOT = re.compile(
-    rf"(?<![\w'-])({_any_of(AUXILIARIES)}|do|does|did|has|have|had) not(?![\w'-])", re.IGNORECASE
+    rf"(?<![\w'-])({any_of(AUXILIARIES)}|do|does|did|has|have|had) not(?![\w'-])", re.IGNORECASE
 )
-_SHORT_NOT = re.compile(rf"(?<![\w'-])({_any_of(NEGATED)})(?![\w'-])", re.IGNORECASE)
+_SHORT_NOT = pattern_of(tuple(NEGATED))
+
+# A tag at the end of a statement, which asks the same with and without its negation.
 _TAG = re.compile(
-    rf"^(?!(?:why|how|what|when|where|who|which)\b).*\w,? ({_any_of(NEGATED)}) "
-    rf"({_any_of(PRONOUNS)})\s*\?\W*$",
+    rf"^(?!(?:why|how|what|when|where|who|which)\b).*\w,? ({any_of(NEGATED)}) "
+    rf"({any_of(PRONOUNS)})\s*\?\W*$",
     re.IGNORECASE,
 )
-"""A tag at the end of a statement, which asks the same with and without its negation."""
-
-_STATEMENT = re.compile(rf"(?<=\w )({_any_of(AUXILIARIES)})(?= [a-z])(?! not\b)")
+_STATEMENT = re.compile(rf"(?<=\w )({any_of(AUXILIARIES)})(?= [a-z])(?! not\b)")
 _QUESTION = re.compile(
-    rf"^({_any_of(ASKING)}) ({_any_of(PRONOUNS)})(?= [a-z])(?! not\b)", re.IGNORECASE
+    rf"^({any_of(ASKING)}) ({any_of(PRONOUNS)})(?= [a-z])(?! not\b)", re.IGNORECASE
 )
 
 
@@ -144,14 +130,9 @@ def negate(sentence: str) -> str | None:
     if short := _SHORT_NOT.search(sentence):
         if (tag := _TAG.search(sentence)) and tag.start(1) == short.start():
             return None
-        return _SHORT_NOT.sub(
-            lambda match: _like(match[1], NEGATED[match[1].lower()]), sentence, count=1
-        )
+        return _first(_SHORT_NOT, lambda match: NEGATED[match.lower()], sentence)
     pattern = _QUESTION if sentence.endswith("?") else _STATEMENT
-    changed, count = pattern.subn(
-        lambda match: "cannot" if match[0] == "can" else f"{match[0]} not", sentence, count=1
-    )
-    return changed if count else None
+    return _first(pattern, lambda match: "cannot" if match == "can" else f"{match} not", sentence)
 
 
 # Neither part of a date, a version, a time or a code.
@@ -167,18 +148,17 @@ def renumber(sentence: str) -> str | None:
     ('Returns within 90 days are free.', 'Back it up weekly.')
     """
 
-    def other(match: re.Match[str]) -> str:
-        number = int(match[1])
+    def other(digits: str) -> str:
+        number = int(digits)
         return str(number - 10 if number in _YEARS else 3 * number)
 
-    changed, count = _NUMBER.subn(other, sentence, count=1)
-    return changed if count else _QUANTITY(sentence)
+    return _first(_NUMBER, other, sentence) or _QUANTITY(sentence)
 
 
 _DIRECTIONS = (
     re.compile(r"(\bfrom )([\w'-]+)( to )([\w'-]+)", re.IGNORECASE),
     re.compile(
-        rf"(\b(?:{_any_of(MOVING_VERBS)})\w* )([\w'-]+)( to )(?!the\b|an?\b|my\b|your\b)([\w'-]+)",
+        rf"(\b(?:{any_of(MOVING_VERBS)})\w* )([\w'-]+)( to )(?!the\b|an?\b|my\b|your\b)([\w'-]+)",
         re.IGNORECASE,
     ),
 )
@@ -199,6 +179,7 @@ def reverse(sentence: str) -> str | None:
 
 _QUANTITY = _exchange(QUANTITIES)
 
+# By the kind of opposite that they make.
 RULES: dict[str, Rule] = {
     "negation": negate,
     "antonym": _exchange(ANTONYMS),
@@ -206,4 +187,3 @@ RULES: dict[str, Rule] = {
     "time": _exchange(TIMES),
     "role": reverse,
 }
-"""By the kind of opposite that they make."""

@@ -1,37 +1,36 @@
-"""English words that a writer could put in the place of a word of a text: the list
+"""English words that a writer could use in place of a word of a text: the list
 `words/substitutes.txt`."""
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from functools import cache
 
-from wordsens.evaluation.word_lists import lines_of
+from wordsens.evaluation.word_lists import inflected, sections
 from wordsens.text.whole_words import Span
 
+# After these there is no verb in a finite form.
 _BEFORE_NOUNS = """
     a an the my your his her its our their these those every each some any no of in on at with without from for by about
     two three four five six seven eight nine ten many few several all both new old good bad
 """  # noqa: E501
-"""Behind these stands no verb in a finite form."""
 
+# After these there is no noun that needs an article, and no base form of a verb.
 _LINKING = "is are was were be been being am isn't aren't wasn't weren't very too so"
-"""Behind these stand no noun that needs an article and no base form of a verb."""
 
+# After these there is no noun in the singular without an article.
 _BEFORE_VERBS = """
     i you we they he she to not don't doesn't didn't can can't cannot could couldn't will won't would wouldn't must
     should shouldn't may might
 """  # noqa: E501
-"""Behind these stands no noun in the singular without an article."""
 
+# Parts of the list with irregular forms.
 _IRREGULAR = ("plural", "past", "double")
-"""Parts of the list that hold irregular forms."""
 
 _PREVIOUS = re.compile(r"([\w'’]+)\s+$")
 
 
 def substitutes(text: str, span: Span) -> tuple[str, ...]:
-    """The words that a writer could put in that place of the text, the commonest first; empty where
+    """The words that a writer could use at that place of the text, the commonest first; empty where
     none is listed.
 
     They are of the same part of speech, form and field as the word and of another meaning:
@@ -62,7 +61,7 @@ def substitutes(text: str, span: Span) -> tuple[str, ...]:
 
 
 def _excluded(part: str, previous: str) -> bool:
-    """True where a word of that part and form cannot stand behind that word."""
+    """True where a word of that part and form cannot follow that word."""
     linking = previous in _LINKING.split()
     if part in ("base", "third"):
         return previous in _BEFORE_NOUNS.split() or (
@@ -74,24 +73,15 @@ def _excluded(part: str, previous: str) -> bool:
 
 @cache
 def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
-    """Of every word of the list its readings, such as "plural" or "past", and what may stand for it
+    """For every word of the list its readings, such as "plural" or "past", and what can replace it
     in each."""
-    sections = re.split(r"(?:^| )(\w+):", " ".join(lines_of("substitutes.txt")))[1:]
-    groups = [
-        (part, group.split())
-        for part, body in zip(sections[::2], sections[1::2], strict=True)
-        for group in body.strip().strip(",").split(",")
-    ]
-    irregular = {
-        part: {words[0]: words[1:] for each, words in groups if each == part} for part in _IRREGULAR
-    }
     readings: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for part, group in groups:
+    for part, group in sections("substitutes.txt"):
         if part in _IRREGULAR:
             continue
-        replaced, words = ([group[0]], [group[0], *group[2:]]) if ">" in group else (group, group)
-        forms = {word: _forms(part, word, irregular) for word in words}
-        for word in replaced:
+        replaced, _, further = group.partition(" > ")
+        forms = {word: inflected(part, word) for word in f"{replaced} {further}".split()}
+        for word in replaced.split():
             for form in set(forms[word].values()):
                 # A form that is past and participle is replaced by a form that is both.
                 names = [name for name, spelling in forms[word].items() if spelling == form]
@@ -103,23 +93,3 @@ def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
         word: {name: tuple(dict.fromkeys(others)) for name, others in parts.items()}
         for word, parts in readings.items()
     }
-
-
-def _forms(
-    part: str, word: str, irregular: Mapping[str, Mapping[str, Sequence[str]]]
-) -> dict[str, str]:
-    """The forms of a word of that part, by name."""
-    if part not in ("noun", "verb"):
-        return {part: word}
-    y_turns = word.endswith("y") and word[-2] not in "aeiou"
-    hisses = word.endswith(("s", "sh", "ch", "x", "z"))
-    with_s = word[:-1] + "ies" if y_turns else word + ("es" if hisses else "s")
-    if part == "noun":
-        return {"singular": word, "plural": irregular["plural"].get(word, [with_s])[0]}
-    stem = word
-    if word in irregular["double"] or re.fullmatch(r"[^aeiou]*[aeiou][bdgmnpt]", word):
-        stem = word + word[-1]
-    past = word[:-1] + "ied" if y_turns else stem.removesuffix("e") + "ed"
-    pasts = irregular["past"].get(word, [past])
-    ending = word[:-2] + "ying" if word.endswith("ie") else stem.removesuffix("e") + "ing"
-    return {"base": word, "third": with_s, "past": pasts[0], "participle": pasts[-1], "ing": ending}

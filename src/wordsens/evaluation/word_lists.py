@@ -1,4 +1,4 @@
-"""English words that may stand for one another, compiled for this package: the lists of the folder
+"""English words that can replace one another, compiled for this package: the lists of the folder
 `words`."""
 
 import random
@@ -8,9 +8,10 @@ from functools import cache, lru_cache
 
 from wordsens.files import packaged_text
 
+# From a word or phrase in lower case to what can replace it.
 Table = Mapping[str, Sequence[str]]
-"""From a word or phrase in lower case to what may stand in its place."""
 
+# Verbs behind which a "not" makes the negation of a statement.
 AUXILIARIES = (
     "is",
     "are",
@@ -25,10 +26,9 @@ AUXILIARIES = (
     "may",
     "might",
 )
-"""Verbs behind which a "not" makes the negation of a statement."""
 
+# Of these, the ones that open a question: "Can I not ...?".
 ASKING = ("can", "could", "will", "would", "should", "must", "may")
-"""Of these, the ones that open a question: "Can I not ...?"."""
 
 PRONOUNS = ("I", "you", "we", "they", "he", "she", "it")
 
@@ -52,6 +52,7 @@ NEGATED = {
     "hadn't": "had",
 }
 
+# Verbs whose "A to B" has a direction.
 MOVING_VERBS = (
     "convert",
     "migrate",
@@ -64,7 +65,6 @@ MOVING_VERBS = (
     "copy",
     "sync",
 )
-"""Verbs whose "A to B" has a direction."""
 
 
 def lines_of(name: str) -> list[str]:
@@ -76,46 +76,65 @@ def lines_of(name: str) -> list[str]:
 
 
 @cache
-def _of_near_misses() -> dict[str, list[tuple[str, str]]]:
-    """The pairs of each heading of near_misses.txt."""
-    by_heading = re.split(r"(\w+):", " ".join(lines_of("near_misses.txt")))[1:]
-    pairs = {}
-    for heading, listed in zip(by_heading[::2], by_heading[1::2], strict=True):
-        pairs[heading] = [
-            (one, other) for one, other in (pair.strip().split("/") for pair in listed.split(","))
-        ]
-    return pairs
+def sections(name: str) -> list[tuple[str, str]]:
+    """The groups of words of a file, each with the heading above it."""
+    parts = re.split(r"(?:^| )(\w+):", " ".join(lines_of(name)))[1:]
+    bodies = zip(parts[::2], parts[1::2], strict=True)
+    return [
+        (heading, group.strip())
+        for heading, body in bodies
+        for group in body.strip(" ,").split(",")
+    ]
 
 
-def _exchanged(*headings: str) -> dict[str, str]:
-    """Both directions of every listed pair; the first that names a word decides what it turns
-    into."""
+def inflected(part: str, word: str) -> dict[str, str]:
+    """The forms of a word of that part of speech, by name.
+
+    >>> list(inflected("verb", "deny").values())
+    ['deny', 'denies', 'denied', 'denied', 'denying']
+    """
+    if part not in ("noun", "verb"):
+        return {part: word}
+    y_turns = word.endswith("y") and word[-2] not in "aeiou"
+    hisses = word.endswith(("s", "sh", "ch", "x", "z"))
+    with_s = word[:-1] + "ies" if y_turns else word + ("es" if hisses else "s")
+    if part == "noun":
+        return {"singular": word, "plural": _irregular("plural").get(word, [with_s])[0]}
+    doubles = word in _irregular("double") or re.fullmatch(r"[^aeiou]*[aeiou][bdgmnpt]", word)
+    stem = word + word[-1] if doubles else word.removesuffix("e")
+    past = word[:-1] + "ied" if y_turns else stem + "ed"
+    pasts = _irregular("past").get(word, [past])
+    ing = word[:-2] + "ying" if word.endswith("ie") else stem + "ing"
+    return {
+        "base": word,
+        "third": with_s,
+        "past": pasts[0],
+        "participle": pasts[-1],
+        "ing": ing,
+    }
+
+
+@cache
+def _irregular(heading: str) -> dict[str, list[str]]:
+    """The irregular forms under a heading, by word."""
+    listed = [group.split() for part, group in sections("substitutes.txt") if part == heading]
+    return {word: forms for word, *forms in listed}
+
+
+def _exchanged(heading: str) -> dict[str, str]:
+    """Both directions of every pair under the heading; the first that names a word decides what
+    replaces it."""
     opposites: dict[str, str] = {}
-    for heading in headings:
-        for first, second in _of_near_misses()[heading]:
-            forms = (
-                zip(_forms(first), _forms(second), strict=True)
-                if heading == "verbs"
-                else [(first, second)]
-            )
-            for one, other in forms:
-                opposites.setdefault(one, other)
-                opposites.setdefault(other, one)
+    for part, pair in sections("near_misses.txt"):
+        if part == heading:
+            first, second = (inflected(part, word) for word in pair.split("/"))
+            for forms in zip(first.values(), second.values(), strict=True):
+                for word, other in (forms, forms[::-1]):
+                    opposites.setdefault(word, other)
     return opposites
 
 
-def _forms(verb: str) -> list[str]:
-    """Base, third person, past and -ing form of a regular verb, and of "lend"."""
-    if verb == "lend":
-        return ["lend", "lends", "lent", "lending"]
-    stem = verb.removesuffix("e")
-    if verb.endswith("y"):
-        return [verb, stem[:-1] + "ies", stem[:-1] + "ied", verb + "ing"]
-    stem = {"cancel": "cancell"}.get(verb, stem)
-    return [verb, verb + ("es" if verb.endswith(("s", "sh")) else "s"), stem + "ed", stem + "ing"]
-
-
-ANTONYMS = {**_exchanged("verbs"), **_exchanged("pairs"), **_exchanged("phrases")}
+ANTONYMS = {**_exchanged("verb"), **_exchanged("pairs"), **_exchanged("phrases")}
 QUANTITIES = _exchanged("quantities")
 TIMES = _exchanged("times")
 
@@ -139,10 +158,8 @@ def antonyms() -> Table:
     """The antonyms of the near misses, and those of antonyms.txt."""
     further = groups(pair.split() for pair in " ".join(lines_of("antonyms.txt")).split(","))
     first = {word: (other,) for word, other in ANTONYMS.items()}
-    return {
-        word: tuple(dict.fromkeys((*first.get(word, ()), *further.get(word, ()))))
-        for word in {**first, **further}
-    }
+    both = {word: (*first.get(word, ()), *further.get(word, ())) for word in {**first, **further}}
+    return {word: tuple(dict.fromkeys(others)) for word, others in both.items()}
 
 
 @cache
@@ -154,7 +171,9 @@ def synonyms() -> Table:
 @cache
 def negations() -> Table:
     """Words whose exchange negates."""
-    return groups(_of_near_misses()["negations"])
+    return groups(
+        pair.split("/") for heading, pair in sections("near_misses.txt") if heading == "negations"
+    )
 
 
 def exchange(sentence: str, table: Table, chance: random.Random) -> str | None:
@@ -164,7 +183,7 @@ def exchange(sentence: str, table: Table, chance: random.Random) -> str | None:
     >>> exchange("The lift is open.", {"open": ("shut",)}, random.Random(0))
     'The lift is shut.'
     """
-    matches = list(_pattern(tuple(table)).finditer(sentence))
+    matches = list(pattern_of(tuple(table)).finditer(sentence))
     if not matches:
         return None
     match = chance.choice(matches)
@@ -174,8 +193,12 @@ def exchange(sentence: str, table: Table, chance: random.Random) -> str | None:
     return sentence[: match.start()] + other + sentence[match.end() :]
 
 
-@lru_cache(maxsize=8)
-def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Of any of the words, the longest first."""
-    listed = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-    return re.compile(rf"(?<![\w'-])({listed})(?![\w'-])", re.IGNORECASE)
+@lru_cache(maxsize=16)
+def pattern_of(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of the words, the longest first."""
+    return re.compile(rf"(?<![\w'-])({any_of(words)})(?![\w'-])", re.IGNORECASE)
+
+
+def any_of(words: Iterable[str]) -> str:
+    """The alternatives of a pattern, the longest first."""
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))

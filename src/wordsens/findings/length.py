@@ -1,7 +1,7 @@
 """What an advice on length says."""
 
 from wordsens.display.view import Table, View
-from wordsens.evaluation.length import LengthAdvice, PlaceAdvice
+from wordsens.evaluation.length import LengthAdvice
 
 
 def answer(advice: LengthAdvice) -> str:
@@ -23,16 +23,10 @@ def answer(advice: LengthAdvice) -> str:
 
 
 def view(advice: LengthAdvice) -> View:
-    """The sentence, and one row per length: the median at each place."""
-    source = f"{advice.changes} changed sentences of {advice.source}; median cosine distance"
-    notes = [f"{place.place}: {_of_place(place, advice.unit)}" for place in advice.places]
-    table = Table("", advice.columns())
-    return View(f"{advice.model}: {advice.advice}", (table,), notes=(source, *notes))
-
-
-def _of_place(place: PlaceAdvice, unit: str) -> str:
-    if place.length is None:
-        return str(place.reason)
-    low = "any" if place.low is None else place.low
-    high = "no end measured" if place.high is None else place.high
-    return f"{place.length} {unit} ({low} to {high})"
+    """The sentence, one row per length with the median at each place, and the advice by place."""
+    note = f"{advice.changes} changed sentences of {advice.source}; median cosine distance."
+    lengths = Table("", advice.columns(), note=note)
+    places = Table(
+        f"The longest passage in {advice.unit}, by the place of the change", advice.places
+    )
+    return View(advice.headline, (lengths, places))

@@ -18,18 +18,17 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def wordsens_check() -> "Callable[..., Check]":
-    """`wordsens.check`; a model with the same options is checked once a session."""
+    """`wordsens.check`; a model with the same options is checked once per session."""
     import wordsens
 
-    checks: dict[tuple[int | str, str], Check] = {}
-    models: list[Any] = []  # held, so that no other object gets their id
+    checks: dict[tuple[int | str, str], tuple[Any, Check]] = {}
 
     def run(model: Any, **options: Any) -> "Check":
         key = model if isinstance(model, str) else id(model), repr(sorted(options.items()))
         if key not in checks:
-            models.append(model)
-            checks[key] = wordsens.check(model, **options)
-        return checks[key]
+            # With the model: no other object may get its id.
+            checks[key] = model, wordsens.check(model, **options)
+        return checks[key][1]
 
     return run
 
@@ -51,11 +50,11 @@ def wordsens_assert(
             check = wordsens_check(model, requirements=requirements, **options)
         except InputError as error:
             pytest.fail(str(error), pytrace=False)
-        table = "\n".join(
+        rows = [
             f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc}   false hits {row.false_hits}"
             for row in check.rows
-        )
-        request.node.add_report_section("call", "wordsens", f"{check}\n\n{table}")
+        ]
+        request.node.add_report_section("call", "wordsens", "\n".join([repr(check), "", *rows]))
         if not check.passed:
             pairs = [f"  {pair_line(row)}" for row in check.failing_pairs()]
             pytest.fail("\n".join([*check.failures, "", *pairs]).rstrip(), pytrace=False)

@@ -1,13 +1,13 @@
 """An evaluator for anyone's sentence-transformers training: does a meaning that flips with one word
 still show?"""
 
-import csv
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import pandas as pd
 from sentence_transformers.base.evaluation.evaluator import BaseEvaluator
 
 from wordsens.display.numbers import as_sentences
@@ -83,7 +83,10 @@ class OneWordEvaluator(BaseEvaluator):
             plain |= {f"{kind}_{name}": row[name] for name in ("auc", "false_hits")}
         plain |= {"recall": self.result.recall.value, "threshold": self.result.threshold}
         if output_path is not None and self.write_csv:
-            _append(Path(output_path) / self.csv_file, {"epoch": epoch, "steps": steps, **plain})
+            path = Path(output_path) / self.csv_file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            record = pd.DataFrame([{"epoch": epoch, "steps": steps, **plain}])
+            record.to_csv(path, mode="a", header=not path.exists(), index=False)
         metrics = self.prefix_name_to_metrics(plain, self.name)
         card: Any = self.store_metrics_in_model_card_data  # its `epoch` is a fraction too
         card(model, metrics, epoch, steps)
@@ -97,13 +100,3 @@ class OneWordEvaluator(BaseEvaluator):
     def get_config_dict(self) -> dict[str, Any]:
         """What a model card says of the evaluation."""
         return {name: value for name, value in self._options.items() if value is not None}
-
-
-def _append(path: Path, row: dict[str, float]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = not path.exists()
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        if new:
-            writer.writeheader()
-        writer.writerow(row)

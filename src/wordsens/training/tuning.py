@@ -1,23 +1,29 @@
 """`tune`: train a sentence-transformers model to see a meaning that one word turns around; judged
 before and after.
 
-Triples (a text, the same in other words, a text of another meaning) come from the pairs and from
-near misses of the user's own texts. The training is sentence-transformers' own, full or low-rank
-(peft); what is saved has the dimension, the size and the speed of the model that was given.
+The training is sentence-transformers' own, full or low-rank (peft); what is saved has the
+dimension, the size and the speed of the model that was given.
 """
 
 import hashlib
 import json
 import math
-import os
-import random
 import shutil
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch.nn.functional import normalize
 
 from wordsens.display.markdown import markdown
+from wordsens.display.numbers import Estimate
+from wordsens.display.view import View
 from wordsens.errors import (
     InputError,
     require_count,
@@ -25,44 +31,83 @@ from wordsens.errors import (
     require_extra,
     require_positive,
 )
-from wordsens.evaluation.near_misses import near_misses
-from wordsens.evaluation.similarities import choose_pairs
+from wordsens.evaluation.check import Check, check_scored
+from wordsens.evaluation.pairs import choose_pairs, scored_by
+from wordsens.evaluation.texts import encoded
 from wordsens.files import named_path, writing
-from wordsens.models.load import as_model, is_pair_model
-from wordsens.models.model import require_cosines
+from wordsens.intervals import auc_estimate, share_estimate
+from wordsens.models.load import as_model
+from wordsens.models.model import Model, require_cosines
 from wordsens.models.model_files import model_folder
 from wordsens.models.pretrained import is_of, load_library_model, quiet_transformers
+from wordsens.results import Result
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
-from wordsens.text.pairs import Pairs
+from wordsens.text.pairs import Pair, Pairs
 from wordsens.text.readers import shipped_reviews
-from wordsens.training.held_out import HeldOutJudge, Progress, Tuned, split_pairs
-from wordsens.training.triples import Triple, make_triples, sentences_of
+from wordsens.training.data import Triple, split_pairs, split_texts, training_data
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-Data = tuple[dict[str, Any], dict[str, Any]]
-"""Data sets for the trainer, and the loss of each."""
+# Called with what is being done, and the share of it that is done.
+Progress = Callable[[str, float], None]
 
-_MOST_NEAR_MISSES = 300
-"""Of a kind."""
+RECALL = "recall@1"
 
-_MOST_SENTENCES = 1000
-"""Of the user's texts among which paraphrases are looked for."""
-
-_SHORT = 30
-"""Words of a pair's longer text up to which it is trained on: longer ones take most of the time.
-Where all are longer, all are."""
-
+# Of the triples, by length: a batch comes from one of them, and little is padded.
 _PARTS = 5
-"""Of the triples, by length: a batch comes from one of them, and little is padded."""
 
-_STEADY = 600
-"""Of the user's sentences, those whose embeddings are held where they were."""
-
+# Of a whole training.
 _CHECKPOINTS = 6
-"""Of a whole training."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuned(Result):
+    """A tuned model, judged before and after.
+
+    Attributes:
+        model: the name of the model that was tuned.
+        folder: of the tuned one.
+        triples: that were prepared.
+        seen: how many of them the training has gone through.
+        domains: that were held out; empty where the pairs have none, and every third text was.
+        before, after: the checks on the held-out pairs.
+        scores: one row per kind with its AUC before and after, and last recall@1 of paraphrases,
+            each of whose sides is searched; `new` is the AUC after, for the opposites none of whose
+            changed words is one in a triple that was seen.
+        among: how many texts are searched for recall@1.
+        notes: what was left out or replaced in the data.
+    """
+
+    not_in_dict: ClassVar[tuple[str, ...]] = ("before", "after")
+
+    model: str
+    folder: str
+    triples: int
+    seen: int
+    domains: tuple[str, ...]
+    before: Check
+    after: Check
+    scores: dict[str, tuple[str | int | float | Estimate | None, ...]]
+    among: int
+    notes: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        """Where the tuned model is."""
+        trained = f"trained on {self.seen} of {self.triples} triples"
+        return f"The tuned model is in {self.folder}; {trained}."
+
+    def columns(self) -> dict[str, Any]:
+        """One row per kind of opposite, and one of recall@1."""
+        return dict(self.scores)
+
+    def view(self) -> View:
+        """Where the model is, the table, and last what was reached."""
+        from wordsens.findings.tune import view
+
+        return view(self)
 
 
 def tune(
@@ -89,13 +134,13 @@ def tune(
     Args:
         model: a name, a folder, or "minilm": any SentenceTransformer whose weights can be trained.
         out: the folder of the tuned model, new or empty. Until it is complete, checkpoints are in
-            OUT.checkpoints; a run that was stopped goes on from there when it is called again in
+            OUT.checkpoints; a run that was stopped continues from there when it is called again in
             the same way.
         pairs: the package's own, or yours; see `read_pairs`.
         texts: yours, in English: half of them for near misses, half for recall@1. None: the
             package's reviews.
         steps: of AdamW.
-        batch: triples a step.
+        batch: triples per step.
         rate: the highest learning rate, reached after a tenth of the steps; it falls to zero from
             there.
         lora: train low-rank matrices instead of the weights, and add them to the weights at the end
@@ -114,66 +159,61 @@ def tune(
     require_count("batch", batch, least=2)
     require_positive("rate", rate)
     require_device(device)
-    folder, work = _folders(out)
-    network = _trainable(model, lora, device)
-    chosen, notes = choose_pairs(pairs)
+    folder = named_path("out", out)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"`out` (={str(out)!r}) exists and is not an empty folder; name a new one")
+    work = folder.absolute().with_name(f"{folder.name}.checkpoints")
+    if not isinstance(model, str | PathLike):
+        raise InputError(
+            f"`model` (a {type(model).__name__}) must be the name or folder of a model"
+        )
+    network = _trainable(str(model), lora, device)
+    chosen, changes = choose_pairs(pairs)
     train, held_out, domains = split_pairs(chosen, seed=seed)
-    ours, apart = _split_texts(shipped_reviews() if texts is None else texts, seed)
-    chance = random.Random(derive_seed(seed, "triples"))
-    try:
-        opposites = near_misses(ours, most=_MOST_NEAR_MISSES, seed=seed)
-    except InputError as error:
-        opposites, notes = [], [*notes, f"the opposites come from the pairs alone: {error}"]
-    short = [
-        pair for pair in train if max(len(pair.first.split()), len(pair.second.split())) <= _SHORT
-    ]
-    short = short or train
-    triples = make_triples(short, opposites, chance)
-    same = [text for pair in short if pair.same for text in (pair.first, pair.second)]
-    steady = [*chance.sample(ours, min(_STEADY, len(ours))), *same]
-    judge = HeldOutJudge(held_out, triples, apart, seed)
-    options = {"steps": steps, "batch": batch, "rate": rate, "lora": lora, "device": device}
-    digest = hashlib.sha256(json.dumps(triples).encode()).hexdigest()
-    _begin(work, {"model": str(model), "seed": int(seed), **options, "triples": digest})
-    before = judge(as_model(network), "before", progress)
-    _train(network, _data(network, triples, steady), work, seed, progress, steps, batch, rate)
+    ours, searched = split_texts(shipped_reviews() if texts is None else texts, seed=seed)
+    triples, steady, notes = training_data(train, ours, seed=seed)
+    settings = {
+        "model": str(model),
+        "seed": int(seed),
+        "steps": steps,
+        "batch": batch,
+        "rate": rate,
+        "lora": lora,
+        "device": device,
+        "triples": hashlib.sha256(json.dumps(triples).encode()).hexdigest(),
+    }
+    _begin(work, settings)
+    judge = partial(_judged, held_out, searched, seed, progress)
+    before, first = judge(as_model(network), "before")
+    seen = _train(network, triples, steady, work, settings, progress)
     finished = _save(network, str(model), work, lora, device)
-    after = judge(as_model(str(finished), local_files_only=True), "after", progress)
-    counts, seen = (judge.queries, judge.among), min(len(triples), steps * batch)
-    tuned = Tuned(str(model), str(folder), seen, domains, before, after, *counts, tuple(notes))
+    after, second = judge(as_model(str(finished), local_files_only=True), "after")
+    new = _new(after, seen)
+    tuned = Tuned(
+        model=str(model),
+        folder=str(folder),
+        triples=len(triples),
+        seen=len(seen),
+        domains=domains,
+        before=before,
+        after=after,
+        scores={
+            "kind": tuple(first),
+            "before": tuple(first.values()),
+            "after": tuple(second[kind] for kind in first),
+            "new": tuple(new.get(kind) for kind in first),
+        },
+        among=len(searched) + (first[RECALL].n or 0) // 2,
+        notes=(*changes, *notes, *before.scored.changes),
+    )
     _publish(finished, tuned, work, folder)
     return tuned
 
 
-def _split_texts(texts: Iterable[str | Document], seed: Seed) -> tuple[list[str], list[str]]:
-    """Sentences of one half of the texts to train on, and at most 1000 of the other half to search
-    among."""
-    listed = list(texts)
-    random.Random(derive_seed(seed, "texts")).shuffle(listed)
-    ours = sentences_of(listed[0::2])
-    apart = sorted(set(sentences_of(listed[1::2])) - set(ours))
-    if not ours or not apart:
-        raise InputError(
-            f"`texts` (={len(listed)} texts) has too few sentences of 4 to 20 words to train on "
-            "one half and search "
-            "the other; give more texts, or none for the package's reviews"
-        )
-    chance = random.Random(derive_seed(seed, "searched"))
-    return ours, chance.sample(apart, min(_MOST_SENTENCES, len(apart)))
-
-
-def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "SentenceTransformer":
+def _trainable(name: str, lora: bool, device: str) -> "SentenceTransformer":
     """The model as a SentenceTransformer whose weights can be trained, with fresh low-rank matrices
-    where asked."""
-    if not isinstance(model, str | PathLike):
-        raise InputError(
-            f"`model` (a {type(model).__name__}) cannot be trained; give the name or folder of a "
-            "model"
-        )
-    name = os.fspath(model)
+    if requested."""
     require_extra("tune", "tune", "accelerate", "datasets", *["peft"] * lora)
-    if is_pair_model(name):
-        raise InputError(f"`model` (={name!r}) scores pairs; tune trains a model of embeddings")
     network = load_library_model(name, model_folder(name), device)
     if not is_of(network, "sentence_transformers", "SentenceTransformer"):
         raise InputError(
@@ -198,76 +238,135 @@ def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "Sentence
     return network
 
 
-def _folders(out: str | PathLike[str]) -> tuple[Path, Path]:
-    """The folder, and the one beside it for checkpoints."""
-    folder = named_path("out", out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"`out` (={str(out)!r}) exists and is not an empty folder; name a new one")
-    if not folder.absolute().parent.is_dir():
-        raise InputError(f"`out` (={str(out)!r}) must be in a folder that exists")
-    return folder, folder.absolute().with_name(f"{folder.name}.checkpoints")
-
-
 def _begin(work: Path, settings: dict[str, Any]) -> None:
     """Open the folder of checkpoints; InputError where those in it are of another training."""
     path = work / "tune.json"
     if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        other = [name for name, value in settings.items() if before.get(name) != value]
+        earlier = json.loads(path.read_text(encoding="utf-8"))
+        other = [name for name, value in settings.items() if earlier.get(name) != value]
         if other:
             raise InputError(
                 f"`out`: {str(work)!r} holds the checkpoints of a training with another "
                 f"{', '.join(other)}; repeat "
                 "that one, or remove the folder"
             )
-        return
-    if work.exists():
-        raise InputError(
-            f"`out`: {str(work)!r} exists and holds no checkpoints of tune; move it away"
+    else:
+        with writing("out", work):
+            work.mkdir()
+            path.write_text(json.dumps(settings), encoding="utf-8")
+
+
+def _judged(
+    held_out: Sequence[Pair],
+    sentences: Sequence[str],
+    seed: Seed,
+    progress: Progress,
+    model: Model,
+    name: str,
+) -> tuple[Check, dict[str, Estimate]]:
+    """The check of the held-out pairs, its AUC by kind, and recall@1: the share of paraphrases,
+    each side in turn, whose nearest text is their partner."""
+    scored = scored_by(
+        [model], held_out, progress=lambda done, total: progress(name, 0.5 * done / total)
+    )
+    check = check_scored(scored, seed=seed)
+    same = [pair for pair in held_out if pair.same]
+    queries = [pair for pair in same if not pair.near] or same
+    first, second, others = (
+        normalize(encoded(model.encode, texts), dim=1)
+        for texts in (
+            [pair.first for pair in queries],
+            [pair.second for pair in queries],
+            sentences,
         )
-    with writing("out", work):
-        work.mkdir()
-        path.write_text(json.dumps(settings), encoding="utf-8")
+    )
+    progress(name, 1.0)
+    hits = 0
+    for side, partners in ((first, second), (second, first)):
+        cosines = side @ torch.cat([partners, others]).T
+        nearer = cosines >= cosines.diagonal().unsqueeze(1)
+        hits += int((nearer.sum(dim=1) == 1).sum())
+    areas = {row.kind: replace(row.auc, n=row.pairs) for row in check.rows if row.auc}
+    return check, {**areas, RECALL: share_estimate(hits, 2 * len(queries))}
 
 
 def _train(
     network: "SentenceTransformer",
-    data: Data,
+    triples: Sequence[Triple],
+    steady: Sequence[str],
     work: Path,
-    seed: Seed,
+    settings: dict[str, Any],
     progress: Progress,
-    steps: int,
-    batch: int,
-    rate: float,
-) -> None:
-    """Train in place, from the last checkpoint where there is one."""
+) -> list[Triple]:
+    """Train in place, from the last checkpoint where there is one, and return the triples of all
+    steps.
+
+    The opposite of a triple is a hard negative; the embeddings of the steady texts should stay.
+    """
+    from datasets import Dataset
     from sentence_transformers import (
         SentenceTransformerTrainer,
         SentenceTransformerTrainingArguments,
     )
+    from sentence_transformers.sentence_transformer.losses import (
+        EmbedDistillLoss,
+        MultipleNegativesRankingLoss,
+    )
     from transformers import PrinterCallback, TrainerCallback
 
+    steps, rate = settings["steps"], settings["rate"]
+    rows_of_step: list[int] = []
+
+    class RecordingLoss(MultipleNegativesRankingLoss):
+        """It needs no labels: they are the numbers of the triples."""
+
+        def forward(self, sentence_features: Any, labels: torch.Tensor) -> torch.Tensor:
+            rows_of_step.extend(labels.tolist())
+            return super().forward(sentence_features, labels)
+
     class Reporting(TrainerCallback):
+        """Puts the triples of every step into the history, which the checkpoints keep."""
+
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            state.log_history.append({"triples": rows_of_step.copy()})
+            rows_of_step.clear()
             progress("training", state.global_step / steps)
 
+    triple_rows: list[dict[str, Any]] = [
+        {"anchor": text, "positive": same, "negative": other, "label": row}
+        for row, (text, same, other) in enumerate(triples)
+    ]
+    embeddings = network.encode(list(steady), show_progress_bar=False)
+    steady_rows: list[dict[str, Any]] = [
+        {"text": text, "label": embedding.tolist()}
+        for text, embedding in zip(steady, embeddings, strict=True)
+    ]
+    data, losses = {}, {}
+    for rows, loss in (
+        (triple_rows, RecordingLoss(network)),
+        (steady_rows, EmbedDistillLoss(network)),
+    ):
+        rows.sort(key=_length)
+        size = math.ceil(len(rows) / _PARTS)
+        for start in range(0, len(rows), size):
+            name = f"part {len(data)}"
+            data[name], losses[name] = Dataset.from_list(rows[start : start + size]), loss
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(work),
         max_steps=steps,
-        per_device_train_batch_size=batch,
+        per_device_train_batch_size=settings["batch"],
         learning_rate=rate,
         warmup_steps=max(1, steps // 10),
         save_steps=max(1, steps // _CHECKPOINTS),
         save_total_limit=2,
         use_cpu=network.device.type == "cpu",
-        seed=derive_seed(seed, "trainer") % 2**32,
+        seed=derive_seed(settings["seed"], "trainer") % 2**32,
         dataloader_pin_memory=False,
         disable_tqdm=True,
         report_to=[],
     )
-    network.model_card_data.widget = [
-        {"text": ""}
-    ]  # else the library draws examples, with a progress bar
+    # Without a widget the library draws examples, with a progress bar.
+    network.model_card_data.widget = [{"text": ""}]
     checkpoints = sorted(
         work.glob("checkpoint-*/trainer_state.json"),
         key=lambda path: int(path.parent.name.split("-")[1]),
@@ -276,8 +375,8 @@ def _train(
         trainer = SentenceTransformerTrainer(
             model=network,
             args=arguments,
-            train_dataset=data[0],
-            loss=data[1],
+            train_dataset=data,
+            loss=losses,
             callbacks=[Reporting()],
         )
         trainer.remove_callback(PrinterCallback)
@@ -287,72 +386,67 @@ def _train(
     if not math.isfinite(outcome.training_loss):
         raise InputError(f"the loss became {outcome.training_loss}; lower `rate` (={rate:g})")
     network.eval()
+    history: list[dict[str, Any]] = trainer.state.log_history
+    seen = {row for entry in history for row in entry.get("triples", ())}
+    return [triples[row] for row in sorted(seen)]
 
 
-def _data(network: "SentenceTransformer", triples: Sequence[Triple], steady: Sequence[str]) -> Data:
-    """Data sets and their losses: triples, whose opposites are hard negatives, and texts whose
-    embeddings should stay.
-
-    Each is in parts by length.
-    """
-    from datasets import Dataset
-    from sentence_transformers.sentence_transformer.losses import (
-        EmbedDistillLoss,
-        MultipleNegativesRankingLoss,
-    )
-
-    embeddings = network.encode(list(steady), show_progress_bar=False)
-    rows = {
-        "triple": [
-            dict(zip(("anchor", "positive", "negative"), triple, strict=True)) for triple in triples
-        ],
-        "steady": [
-            {"text": text, "label": row.tolist()}
-            for text, row in zip(steady, embeddings, strict=True)
-        ],
-    }
-    losses = {"triple": MultipleNegativesRankingLoss(network), "steady": EmbedDistillLoss(network)}
-    data = {}
-    for name, listed in rows.items():
-        listed.sort(
-            key=lambda row: max(len(text) for column, text in row.items() if column != "label")
-        )
-        size = math.ceil(len(listed) / _PARTS)
-        for start in range(0, len(listed), size):
-            data[f"{name}-{start}"] = Dataset.from_list(listed[start : start + size])
-    return data, {name: losses[name.partition("-")[0]] for name in data}
+def _length(row: dict[str, Any]) -> int:
+    """Characters of the longest text."""
+    return max(len(text) for text in row.values() if isinstance(text, str))
 
 
-def _save(network: "SentenceTransformer", name: str, work: Path, lora: bool, device: str) -> Path:
+def _save(
+    network: "SentenceTransformer",
+    name: str,
+    work: Path,
+    lora: bool,
+    device: str,
+) -> Path:
     """Save the trained model with all its weights in one, and return the folder."""
     folder, adapter = work / "model", work / "adapter"
-    shutil.rmtree(folder, ignore_errors=True)
     with quiet_transformers():
         if lora:
             from peft import PeftModel
 
             network.save_pretrained(str(adapter), create_model_card=False)
             whole: Any = load_library_model(name, model_folder(name), device)
-            whole[0].model = PeftModel.from_pretrained(
-                whole[0].auto_model, str(adapter)
-            ).merge_and_unload()
+            low_rank = PeftModel.from_pretrained(whole[0].auto_model, str(adapter))
+            whole[0].model = low_rank.merge_and_unload()
             network = whole
         network.save_pretrained(str(folder), create_model_card=False)
     return folder
 
 
+def _new(check: Check, seen: Sequence[Triple]) -> dict[str, Estimate]:
+    """By kind the AUC of the opposites none of whose changed words is one in a triple."""
+    trained = {word for first, _, other in seen for word in _changed_words(first, other)}
+    scored, values_by_kind = check.scored, defaultdict(list)
+    for pair, value in zip(scored.pairs, scored.values, strict=True):
+        if not pair.same and trained.isdisjoint(_changed_words(pair.first, pair.second)):
+            values_by_kind[pair.kind].append(value)
+    near = scored.values[scored.near]
+    return {
+        kind: replace(auc_estimate(np.array(values), near), n=len(values))
+        for kind, values in values_by_kind.items()
+    }
+
+
+def _changed_words(first: str, second: str) -> set[str]:
+    """The words that only one of the texts has, or that are at another place of it."""
+    changed = Pair("", first, second, False).changed
+    return {word for side in changed for word in side.lower().split()} - {"..."}
+
+
 def _publish(finished: Path, tuned: Tuned, work: Path, folder: Path) -> None:
-    """Move the finished model to where it was asked for, with a README and ordinary permissions."""
+    """Move the finished model to `folder`, with a README and ordinary permissions."""
     head = (
         "---\nlibrary_name: sentence-transformers\ntags: [sentence-transformers, wordsens]\n---\n"
     )
     text = markdown(tuned.view(), heading=f"{Path(tuned.model).name}, tuned by wordsens tune")
     (finished / "README.md").write_text(head + text, encoding="utf-8")
-    mask = os.umask(0)
-    os.umask(mask)
-    for path in (finished, *finished.rglob("*")):
-        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
-    if folder.is_dir():
-        folder.rmdir()
-    finished.rename(folder)
+    # A copy has ordinary permissions; what the library saves is for its owner alone.
+    whole = work / "whole"
+    shutil.copytree(finished, whole, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    whole.replace(folder)
     shutil.rmtree(work)

@@ -84,7 +84,8 @@ def test_the_value_is_attained_and_near_the_full_search():
     penalty = ws.training.SensitivityPenalty(
         net.features, over="max", search=ws.training.ShortSearch(texts=3, words=None, steps=60)
     )
-    found = sorted(penalty.sensitivity(X).tolist())
+    calls = [penalty.sensitivity(X).sort().values for _ in range(5)]
+    found = torch.stack(calls).amax(dim=0).tolist()  # each call has starts of its own
     full = sorted(ws.word_sensitivity(net.feature_map(), text).value for text in X)
     for short, long in zip(found, full, strict=True):
         assert 0.8 * long < short <= long * (1 + 1e-9)

@@ -14,7 +14,7 @@ from wordsens.search.objective import Progress
 from wordsens.seeds import Seed, generator
 from wordsens.studies.control.networks import TextNetwork
 from wordsens.studies.control.tasks import Labelled, Pairs, Task
-from wordsens.training.penalty import MovedTexts, SensitivityPenalty, ascend
+from wordsens.training.penalty import SensitivityPenalty, ascend, move_words
 
 # Texts that are judged in one batch: at 256 words the scores of as many take 34 MB.
 TEXTS_AT_ONCE = 128
@@ -123,8 +123,8 @@ class AdversarialWords(Control):
         stream = generator(self.seed, "adversarial words", step)
         words = torch.randint(rows.shape[1], (len(rows), 1), generator=stream).to(rows.device)
         radius = self.share * math.sqrt(rows.shape[2])
-        result = worst_words(network, rows, labels, words, radius, self.steps, stream)
-        return MovedTexts(rows, words)(result)
+        delta = worst_words(network, rows, labels, words, radius, self.steps, stream)
+        return move_words(rows, words, delta)
 
 
 def worst_words(
@@ -138,13 +138,13 @@ def worst_words(
 ) -> Float[Tensor, "p d"]:
     """For each of the words (b, w) the Delta that short ascent finds to raise -label logit most; p
     = b w."""
-    signs, moved = labels.repeat_interleave(words.shape[1]), MovedTexts(rows, words)
+    signs = labels.repeat_interleave(words.shape[1])
 
-    def against(texts: Tensor) -> Tensor:
-        return -signs * network(texts)
+    def against(delta: Tensor) -> Tensor:
+        return -signs * network(move_words(rows, words, delta))
 
     drawn = torch.randn(words.numel(), rows.shape[2], generator=stream).to(rows)
-    return ascend(against, moved, radius * normalize(drawn, dim=1), radius, steps)
+    return ascend(against, radius * normalize(drawn, dim=1), radius, steps)
 
 
 @dataclass(eq=False)
@@ -326,5 +326,5 @@ def robust_accuracy(
     right, radius = labels * network(rows) > 0, math.sqrt(rows.shape[2])
     for word in chosen.split(1, dim=1):
         delta = worst_words(network, rows, labels, word, radius, ATTACK_STEPS, stream)
-        right &= labels * network(MovedTexts(rows, word)(delta)) > 0
+        right &= labels * network(move_words(rows, word, delta)) > 0
     return float(right.double().mean())
