@@ -5,14 +5,15 @@ import json
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -28,7 +29,6 @@ from wordsens.errors import (
     shown,
     without_secrets,
 )
-from wordsens.files import replace_file
 from wordsens.models.function import STEADY, FunctionModel, require_texts
 from wordsens.models.identity import joined_digest
 
@@ -191,9 +191,10 @@ class EndpointModel(FunctionModel):
     """An endpoint as a model. Each text is sent once; a batch that the server refuses is sent again
     in halves.
 
-    If a request fails or is interrupted, the vectors from every endpoint of the run are written to
-    ~/.cache/wordsens, with digests in place of the texts. The next run reads and deletes the file,
-    and uses the vectors if the server still gives a test sentence the same vector.
+    Every batch of vectors is written to a file in ~/.cache/wordsens as it arrives, with digests in
+    place of the texts. The file is deleted at the end of a run without a failed request. After any
+    other end, kill -9 included, the next run uses the vectors, if the server still gives a test
+    sentence the same vector.
 
     Args:
         endpoint: the server.
@@ -221,7 +222,9 @@ class EndpointModel(FunctionModel):
             self._batch_size = 1
             self._probe = self.require_steady()
         self._known = self._read()
+        self._write(self._known)
         self._of_this_run.add(self)
+        self._cleanup = finalize(self, self._file.unlink, missing_ok=True)
 
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
         listed = require_texts(texts)
@@ -249,7 +252,9 @@ class EndpointModel(FunctionModel):
             batch = batches.pop(0)
             try:
                 rows = super().encode(batch)
-                self._known |= zip(map(joined_digest, batch), rows, strict=True)
+                received = dict(zip(map(joined_digest, batch), rows, strict=True))
+                self._write(received)
+                self._known |= received
             except _RefusedError as refusal:
                 if len(batch) == 1:
                     refused[batch[0]] = str(refusal)
@@ -261,28 +266,40 @@ class EndpointModel(FunctionModel):
         return refused
 
     def _keep_all(self) -> str:
-        """Write the vectors of every endpoint of this run; returns a note of their number."""
+        """Leave the files of every endpoint of this run; returns a note of the number of
+        vectors."""
         models = [model for model in self._of_this_run if model._known]
+        for model in models:
+            model._cleanup.detach()
+        kept = sum(len(model._known) for model in models if model._file.exists())
+        return f"; vectors kept for the next run: {kept}"
+
+    def _write(self, vectors: Mapping[str, Tensor]) -> None:
+        """Add one record to the file: the vector of the test sentence, digests, and vectors."""
+        if not vectors:
+            return
+        content = io.BytesIO()
+        rows = torch.stack(list(vectors.values()))
+        for part in (self._probe.numpy(), np.array(list(vectors)), rows.numpy()):
+            np.save(content, part, allow_pickle=False)
         with suppress(OSError):
-            for model in models:
-                content = io.BytesIO()
-                torch.save((model._probe, model._known), content)
-                model._file.parent.mkdir(parents=True, exist_ok=True)
-                replace_file(model._file, content.getvalue())
-        return (
-            "; vectors kept for the next run: "
-            f"{sum(len(model._known) for model in models if model._file.exists())}"
-        )
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._file.open("ab") as file:
+                file.write(content.getvalue())
 
     def _read(self) -> dict[str, Tensor]:
-        """The vectors of an earlier run by their texts' digests, if the model has not changed."""
-        try:
-            probe, vectors = torch.load(self._file, weights_only=True)
-        except Exception:  # no file, or a damaged one, of which torch raises many kinds
-            return {}
+        """Read and delete the vectors of an earlier run, by their texts' digests; those of a model
+        that has changed since are left out."""
+        vectors: dict[str, Tensor] = {}
+        # No file, its end, or a record that was cut off, of which numpy raises many kinds.
+        with suppress(Exception), self._file.open("rb") as file:
+            while True:
+                probe, digests, rows = (np.load(file, allow_pickle=False) for _ in range(3))
+                moved = torch.from_numpy(probe) - self._probe
+                if moved.norm() <= STEADY * self._probe.norm():
+                    vectors |= zip(digests.tolist(), torch.from_numpy(rows), strict=True)
         self._file.unlink(missing_ok=True)
-        moved = probe - self._probe if probe.shape == self._probe.shape else probe
-        return vectors if moved.norm() <= STEADY * probe.norm() else {}
+        return vectors
 
 
 def _vectors(content: bytes, texts: list[str]) -> list[Any]:
