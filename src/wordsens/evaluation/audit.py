@@ -1,7 +1,7 @@
 """The audit of a model on texts: the effect of removing words, by kind and by place, and how long a
 passage may be."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -87,7 +87,7 @@ class Audit(Gated):
         """One row per kind of word and per place, as far as they occur."""
         words = {name: self.words(name) for name in (*KINDS, *PLACES)}
         return [
-            Group(name, len(members), _estimate(text_means(members).values()))
+            Group(name, len(members), mean_change(members))
             for name, members in words.items()
             if members
         ]
@@ -122,7 +122,7 @@ class Audit(Gated):
             return None
         one, other = ([side[text] for text in both] for side in means)
         changes = [value - base for value, base in zip(one, other, strict=True)]
-        return tuple(map(_estimate, (one, other, changes)))
+        return tuple(mean_estimate(values, over="texts") for values in (one, other, changes))
 
     @property
     def answer(self) -> tuple[str, ...]:
@@ -289,5 +289,7 @@ def text_means(words: Sequence[WordEffect]) -> dict[int, float]:
     return {text: fmean(values) for text, values in changes.items()}
 
 
-def _estimate(values: Iterable[float]) -> Estimate:
-    return mean_estimate(list(values), over="texts")
+def mean_change(words: Sequence[WordEffect]) -> Estimate:
+    """The mean over texts of the texts' own means; no change is below 0."""
+    mean = mean_estimate(list(text_means(words).values()), over="texts")
+    return mean if mean.low is None else replace(mean, low=max(0.0, mean.low))

@@ -5,9 +5,9 @@ from typing import Any
 
 from wordsens.display.numbers import as_sentences, column, percent, plural
 from wordsens.display.view import Table, View
-from wordsens.evaluation.audit import LEAST_TEXTS, Audit, text_means
+from wordsens.evaluation.audit import LEAST_TEXTS, Audit, mean_change
 from wordsens.evaluation.length import LengthAdvice
-from wordsens.intervals import ends, mean_estimate
+from wordsens.intervals import ends
 from wordsens.text.english import PLACES
 
 _VERBS = {"delete": "deleting", "mask": "masking"}
@@ -16,15 +16,14 @@ _VERBS = {"delete": "deleting", "mask": "masking"}
 def answer(audit: Audit) -> tuple[str, ...]:
     """The mean change by a removal with the texts that were left out or cut; then the findings."""
     words = audit.effects.effects
-    mean = mean_estimate(list(text_means(words).values()), over="texts")
     headline = (
         f"{audit.effects.model}: {_VERBS[audit.removal]} one word changes the output by "
-        f"{column([mean], '%')[0]} of its size ({plural(len(words), 'word')} of "
+        f"{column([mean_change(words)], '%')[0]} of its size ({plural(len(words), 'word')} of "
         f"{plural(len(audit.sources), 'text')})."
     )
     headline = " ".join(filter(None, [headline, as_sentences(*_omissions(audit))]))
     findings = [*_advice(audit.advice), *_negations(audit), *_places(audit)]
-    few = f"No finding: an interval takes at least {LEAST_TEXTS} texts; give more texts."
+    few = f"No finding: a difference takes {LEAST_TEXTS} texts or more with both kinds of words."
     return headline, *(findings or [few])
 
 
