@@ -23,14 +23,11 @@ ODD = ["😀\U0001f469\u200d\U0001f467", "a&b", "{{7*7}}", "\u2028", "\u202eevil
 
 
 @pytest.fixture
-def report_of(tmp_path, audit_record):
+def report_of(tmp_path, words_record):
     """A function that writes the report of one text with these words."""
 
     def written(words):
-        write_records(
-            tmp_path / "run",
-            [audit_record([(word, 1.0 + at % 7) for at, word in enumerate(words)])],
-        )
+        write_records(tmp_path / "run", [words_record(words)])
         return ws.write_report(tmp_path / "run", tmp_path / "report.html")
 
     return written

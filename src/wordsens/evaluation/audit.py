@@ -68,7 +68,7 @@ class Audit(Gated):
         removal: "delete" or "mask".
         sources: where each measured text came from.
         copies: how many texts are equal to an earlier one; each text is measured once.
-        left_out: the reason why a text cannot be measured, by source.
+        left_out: the source of each text that cannot be measured, and the reason.
         advice: on length; None where `no_advice` says why.
         unmet: the requirements that fail.
     """
@@ -77,7 +77,7 @@ class Audit(Gated):
     removal: str
     sources: tuple[str, ...]
     copies: int
-    left_out: dict[str, str]
+    left_out: tuple[tuple[str, str], ...]
     advice: LengthAdvice | None
     no_advice: str = ""
     unmet: tuple[Unmet, ...] = ()
@@ -214,7 +214,7 @@ def audit(
     pairs = None if pairs is None else read_pairs(pairs)
     documents, loaded = as_documents(texts), as_model(model)
     sources: dict[str, str] = {}
-    left_out: dict[str, str] = {}
+    left_out: list[tuple[str, str]] = []
     parts: list[WordEffects] = []
     for number, document in enumerate(documents):
         source = document.source or f"text {number}"
@@ -234,9 +234,9 @@ def audit(
             )
             sources[document.text] = source
         except InputError as error:
-            left_out[source] = str(error).removeprefix("text 0").lstrip(" :")
+            left_out.append((source, str(error).removeprefix("text 0").lstrip(" :")))
     if not parts:
-        first, reason = next(iter(left_out.items()))
+        first, reason = left_out[0]
         raise InputError(f"`texts` holds none that can be measured; the first, {first}: {reason}")
     effects = [
         replace(effect, text=number) for number, part in enumerate(parts) for effect in part.effects
@@ -252,7 +252,7 @@ def audit(
         removal=removal,
         sources=tuple(sources.values()),
         copies=len(documents) - len(sources) - len(left_out),
-        left_out=left_out,
+        left_out=tuple(left_out),
         advice=None,
         no_advice="it is for embeddings",
     )

@@ -30,7 +30,7 @@ def answer(audit: Audit) -> tuple[str, ...]:
 def _omissions(audit: Audit) -> Iterator[str]:
     """The texts that were left out, are copies, or were cut; the first of them by name."""
     if audit.left_out:
-        source, reason = next(iter(audit.left_out.items()))
+        source, reason = audit.left_out[0]
         count = plural(len(audit.left_out), "text")
         yield f"{count} left out (the first, {source}: {reason})"
     if audit.copies:

@@ -71,9 +71,9 @@ def _given(records: Sequence[Any]) -> list[Any]:
     )
     units = {"converged": "%"}
     table = compact(Table("Texts that were given", known, units, note, coloured=("S",)))
-    values: dict[str, list[tuple[str, float]]] = {}
+    values: dict[Any, list[tuple[str, float]]] = {}
     for record in records:
-        values.setdefault(record["text_content"], []).append((record["map"], record["value"]))
+        values.setdefault(record.get("text_content"), []).append((record["map"], record["value"]))
     sentence = (
         contrast([*values.values()]) if len({record["d"] for record in records}) == 1 else None
     )
