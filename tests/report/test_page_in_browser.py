@@ -130,7 +130,7 @@ def test_print_has_every_finding_and_how_sure_it_is(browser, page):
     try:
         assert all(browser.run(printed, ".finding, figure svg, .text"))
         hidden = browser.run(printed, "details.table")
-        assert len(hidden) > 5 and not any(hidden)
+        assert hidden and not any(hidden)
     finally:
         browser.command("Emulation.setEmulatedMedia", {"media": ""})
 

@@ -1,7 +1,6 @@
 """What an audit says: its answer, at most three findings, and its table."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from wordsens.display.numbers import as_sentences, column, percent, plural
 from wordsens.display.view import Table, View
@@ -108,10 +107,9 @@ def view(audit: Audit) -> View:
         f"Removal: the change of the output by {_VERBS[audit.removal]} the word, over the output's "
         f"size: the mean over texts [95 % confidence interval]{masked}."
     )
-    table = Table("", audit.columns(), note=note)
-    parts: list[Any] = [*findings, table]
-    if audit.advice is None:
-        parts.append(f"No advice on length: {audit.no_advice}")
-    else:
-        parts.append(audit.advice.view())
-    return View(headline, tuple(parts), failures=audit.failures, notes=audit.effects.notes)
+    lengths = f"No advice on length: {audit.no_advice}"
+    if audit.advice is not None:
+        title = f"Median cosine distance by a {audit.advice.kind}, by length of the passage"
+        lengths = Table(title, audit.advice.columns(), folded=True)
+    parts = (*findings, Table("", audit.columns(), note=note), lengths)
+    return View(headline, parts, failures=audit.failures, notes=audit.effects.notes)
