@@ -244,6 +244,7 @@ def audit(
     found = Audit(
         effects=replace(
             parts[0],
+            model=loaded.name,
             texts=tuple(sources),
             effects=tuple(effects),
             read=tuple(part.read[0] for part in parts),

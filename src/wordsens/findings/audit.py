@@ -109,7 +109,7 @@ def view(audit: Audit) -> View:
     )
     lengths = f"No advice on length: {audit.no_advice}"
     if audit.advice is not None:
-        title = f"Median cosine distance by a {audit.advice.kind}, by length of the passage"
+        title = "Median cosine distance of the two versions of a passage, by its length"
         lengths = Table(title, audit.advice.columns(), folded=True)
-    parts = (*findings, Table("", audit.columns(), note=note), lengths)
+    parts = (*findings, Table("", audit.columns(), {"removal": "%"}, note), lengths)
     return View(headline, parts, failures=audit.failures, notes=audit.effects.notes)
