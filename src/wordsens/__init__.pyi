@@ -31,6 +31,8 @@ from .evaluation.guard.bulk import guard_pairs as guard_pairs
 from .evaluation.length import LengthAdvice as LengthAdvice
 from .evaluation.length import advise_length as advise_length
 from .evaluation.near_misses import near_misses as near_misses
+from .evaluation.pairs import ScoredPairs as ScoredPairs
+from .evaluation.pairs import score_pairs as score_pairs
 from .evaluation.word_effects import WordEffect as WordEffect
 from .evaluation.word_effects import WordEffects as WordEffects
 from .evaluation.word_effects import word_effects as word_effects

@@ -24,9 +24,9 @@ def test_the_answer_in_words_comes_first(wordsens):
     run = wordsens("compare", *MODELS, "--dataset", "shipped", "--pairs", "none")
     assert run.code == 0
     told = " ".join(run.out.split())
-    assert told.startswith("deaf_to_negations differs from bag_of_words in")
-    assert "Kinds of words: how far a text moves without one" in told
-    assert "Its first neighbour by" in told
+    assert told.startswith("bag_of_words and deaf_to_negations differ in")
+    assert "Mean relative change of a text's vector when one word is deleted" in told
+    assert "have another nearest text" in told
     same = wordsens(
         "compare",
         "my_models:bag",
@@ -49,9 +49,6 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, documented):
     assert list(document) == documented("The document of `compare`")
     assert list(document["rows"][0]) == documented("Each of the compare `rows`")
     assert list(document["changed"][0]) == documented("Each of the compare `changed`")
-    assert list(document["changed"][0]["words"][0]) == documented(
-        "Each of the words of a changed text"
-    )
 
 
 def test_the_gate_and_the_files(wordsens, tmp_path):
@@ -68,7 +65,7 @@ def test_the_gate_and_the_files(wordsens, tmp_path):
         *(word for option, name in files for word in (option, str(tmp_path / name))),
     )
     assert run.code == 3
-    assert "FAILED: removal.negation.differs is 1, difference -0." in run.out
+    assert "FAILED: removal.negation.differs is 1, required <= 0" in run.out
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"
     assert ws.Comparison.load(tmp_path / "found.safetensors").differs
     assert (tmp_path / "found.html").read_text().startswith("<!doctype html>")

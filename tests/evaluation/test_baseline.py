@@ -1,6 +1,7 @@
 """The gate against an earlier check: equal models pass, worse ones fail, a vacuous one and a wrong
 file are refused."""
 
+import json
 import re
 import zlib
 
@@ -9,7 +10,7 @@ import pytest
 
 import wordsens as ws
 from tests.evaluation.stand_ins import Oracle, bag_of_words, few_pairs
-from wordsens.evaluation.requirement import Baseline
+from wordsens.evaluation.requirement import pair_key
 
 PAIRS = few_pairs()
 
@@ -73,9 +74,10 @@ def test_a_baseline_at_the_floor_is_refused_when_saved_and_when_read(tmp_path):
         ws.InputError, match="`baseline` is vacuous: the AUC of negation, antonym is at the floor"
     ):
         ws.check(floor, PAIRS).save_baseline(tmp_path / "b.json")
-    Baseline.of(ws.check(floor, PAIRS).measured, model="floor", identity="x").write(
-        tmp_path / "b.json"
-    )
+    scored = ws.check(floor, PAIRS).scored
+    keys = map(pair_key, scored.pairs)
+    document = {"format": 1, "similarities": dict(zip(keys, scored.values.tolist(), strict=True))}
+    (tmp_path / "b.json").write_text(json.dumps(document))
     with pytest.raises(ws.InputError, match="the gate would pass whatever replaces this model"):
         ws.check(bag_of_words, PAIRS, baseline=tmp_path / "b.json")
 

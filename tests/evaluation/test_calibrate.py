@@ -19,11 +19,8 @@ PAIRS = few_pairs(opposites=40)
 
 def test_a_model_that_knows_the_pairs_keeps_all_near_duplicates_without_a_hit():
     result = ws.calibrate(Oracle(PAIRS), PAIRS, 0.05)
-    assert (
-        result.point.recall,
-        result.point.hits,
-        result.answer[0].startswith("With the threshold "),
-    ) == (1, 0, True)
+    assert (result.point.recall.value, result.point.hits) == (1, 0)
+    assert result.answer[0].startswith("With the threshold ")
     assert result.distances == pytest.approx(
         {"l2": 2 - 2 * result.threshold, "cosine": 1 - result.threshold}
     )
@@ -31,10 +28,10 @@ def test_a_model_that_knows_the_pairs_keeps_all_near_duplicates_without_a_hit():
 
 def test_hits_by_kind_are_those_that_reach_the_threshold():
     result = ws.calibrate(bag_of_words, PAIRS, 0.5)
-    pairs = result.measured.pairs
+    pairs = result.scored.pairs
     reach = [
         pair.kind
-        for pair, value in zip(pairs, result.measured.values, strict=True)
+        for pair, value in zip(pairs, result.scored.values, strict=True)
         if value >= result.threshold
     ]
     assert result.point.hits > 0
@@ -62,12 +59,12 @@ def test_what_the_guard_calls_different_does_not_pass():
     judged = np.array(
         [
             ws.guard(pair.first, pair.second).verdict != "different"
-            for pair in guarded.measured.pairs
+            for pair in guarded.scored.pairs
         ]
     )
-    passing = judged & (guarded.measured.values >= guarded.threshold)
-    assert guarded.point.hits == (passing & guarded.measured.opposite).sum()
-    assert guarded.point.recall == passing[guarded.measured.near].mean()
+    passing = judged & (guarded.scored.values >= guarded.threshold)
+    assert guarded.point.hits == (passing & guarded.scored.opposite).sum()
+    assert guarded.point.recall.value == passing[guarded.scored.near].mean()
     assert f"; with the guard {guarded.answer[0].split()[3]} does and keeps" in alone.answer[0]
 
 
@@ -161,12 +158,13 @@ def test_the_threshold_is_what_a_search_finds(steps, budget, confidence):
     unwanted = random.integers(0, steps, 60) / steps
     wanted = random.integers(steps // 4, steps + 2, 40) / steps
     point = operating_point(unwanted, wanted, budget, confidence=confidence)
-    assert (point.hits, point.recall) == by_search(unwanted, wanted, budget, confidence)
+    recall = point.recall and point.recall.value
+    assert (point.hits, recall) == by_search(unwanted, wanted, budget, confidence)
     if point.threshold is not None:
         assert point.hits == sum(unwanted >= point.threshold)
-        assert point.recall == np.mean(wanted >= point.threshold)
+        assert recall == np.mean(wanted >= point.threshold)
         assert point.limit <= budget
-        assert point.recall_low <= point.recall <= point.recall_high
+        assert point.recall.low <= recall <= point.recall.high
 
 
 def test_no_threshold_separates_equal_scores_and_minus_infinity_never_passes():
@@ -190,17 +188,16 @@ def test_each_curve_is_the_recall_that_its_name_says():
     for guard, name in ((False, "threshold alone"), (True, "threshold and guard")):
         limits, recall = (values[::40] for values in curves[name])
         drawn[guard] = recall.tolist()
-        assert drawn[guard] == [
-            result.point_at(float(limit), guard=guard).recall or 0.0 for limit in limits
-        ]
+        points = [result.point_at(float(limit), guard=guard) for limit in limits]
+        assert drawn[guard] == [point.recall.value if point.recall else 0.0 for point in points]
     assert drawn[False] != drawn[True]
 
 
 def test_the_sentence_and_the_chart_have_the_interval_the_right_way_round():
     result = ws.calibrate(bag_of_words, few_pairs(), 0.6)
-    point = result.point
-    low, high = (f"{100 * end:.0f}" for end in (point.recall_low, point.recall_high))
-    assert f"({low} to {high} %)" in result.headline
+    recall = result.point.recall
+    low, high = (f"{100 * end:.0f}" for end in (recall.low, recall.high))
+    assert f"[{low}, {high}]" in result.headline
     columns = result.view().chart.columns
     ends = zip(*(columns[name] for name in ("kept low", "kept", "kept high")), strict=True)
     assert all(low <= kept <= high for low, kept, high in ends)

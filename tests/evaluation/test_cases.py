@@ -82,7 +82,7 @@ def test_unusual_models_are_checked_compared_and_explained(kind):
     assert explained.value + explained.words[3].removal == pytest.approx(
         float(changed), abs=tolerance
     )
-    assert 0 <= ws.check(pair, PAIRS).kinds["negation"].auc <= 1
+    assert 0 <= ws.check(pair, PAIRS)["negation"].auc.value <= 1
     assert not ws.compare(pair, pair, TEXTS, pairs="none").differs
 
 
@@ -130,7 +130,7 @@ def test_a_bag_of_words_of_sentence_transformers():
         ("negation", "the door is open", "the door is not open", False),
         ("near", "turn it on", "turn on it", True),
     ]
-    assert ws.check(bag, rows).kinds["negation"].auc == 1
+    assert ws.check(bag, rows)["negation"].auc.value == 1
 
 
 def test_weights_without_numbers_adapters_and_classifiers_are_no_embeddings(tmp_path):
@@ -228,8 +228,8 @@ def test_opposites_that_differ_past_the_limit_are_hits_as_in_service():
         ("near", "it is on", "it's on", True),
     ]
     result = ws.check((model, tokenizer), rows)
-    assert result.kinds["negation"].pairs == 2
-    assert result.measured.values[0] == 1
+    assert result["negation"].pairs == 2
+    assert result.scored.values[0] == 1
     assert "1 pair (1 opposite) with texts that differ only past" in result.answer[0]
     calibrated = ws.calibrate((model, tokenizer), rows, 0.9)
     # A threshold of 1 would let the opposite through that the model cannot see.
@@ -244,7 +244,7 @@ def test_a_pair_with_a_text_that_a_model_cannot_read_is_left_out_and_named(tmp_p
     path = tmp_path / "own.csv"
     path.write_text("\n".join(rows), encoding="utf-8")
     result = ws.check((model, tokenizer), path)
-    assert len(result.measured.pairs) == 2
+    assert len(result.scored.pairs) == 2
     assert (
         "2 pairs left out, with a text that the model cannot read (own.csv:3, own.csv:6"
         in (result.answer[0])
@@ -286,7 +286,7 @@ def test_a_prompt_for_each_side():
     expected = (
         (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
     )
-    np.testing.assert_allclose(result.measured.values, expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(result.scored.values, expected, rtol=0, atol=1e-5)
     with pytest.raises(ws.InputError, match="is no prompt of"):
         ws.check(made, PAIRS, prompt_names=["answer"])
 

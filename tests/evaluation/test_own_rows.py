@@ -8,7 +8,7 @@ import pytest
 
 import wordsens as ws
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
-from wordsens.evaluation.check_result import cases
+from wordsens.findings.check import cases
 from wordsens.evaluation.near_misses import near_misses
 from wordsens.text.pairs import PACKAGE, Pair
 
@@ -23,8 +23,8 @@ OWN = [
 
 
 def numbers(result):
-    whole = result.threshold, result.recall, result.false_hits
-    return *whole, *(row.auc for row in result.kinds.values())
+    whole = result.threshold, result.recall.value, result.false_hits.value
+    return *whole, *(row.auc.value for row in result.rows)
 
 
 @pytest.mark.parametrize("kind", ["paraphrase", "synonym", "negation", "all the same"])
@@ -35,7 +35,7 @@ def test_no_kind_of_a_row_that_means_the_same_is_reserved(kind):
     assert numbers(result) == numbers(ws.check(bag_of_words, OWN, keep=0.7))
     vectors = [bag_of_words([pair.first, pair.second]) for pair in OWN if pair.same]
     cosines = np.array([a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in vectors])
-    assert result.recall == np.mean(cosines.round(12) >= result.threshold)
+    assert result.recall.value == np.mean(cosines.round(12) >= result.threshold)
     assert result.near_duplicates[kind].n == 20
     calibrated = ws.calibrate(bag_of_words, named, 0.1)
     assert calibrated.point == ws.calibrate(bag_of_words, OWN, 0.1).point
@@ -45,7 +45,7 @@ def test_no_kind_of_a_row_that_means_the_same_is_reserved(kind):
 def test_far_paraphrases_are_those_that_a_column_marks():
     far = [replace(pair, columns={"set": "far"}) if pair.kind == "key" else pair for pair in OWN]
     result = ws.check(bag_of_words, far)
-    assert (result.measured.near.sum(), result.measured.far.sum()) == (12, 8)
+    assert (result.scored.near.sum(), result.scored.far.sum()) == (12, 8)
     own = ws.read_pairs()
     assert {pair.kind for pair in own if pair.same and not pair.near} == {"paraphrase"}
 
@@ -114,7 +114,7 @@ def test_a_requirement_that_fails_names_the_pairs_behind_it(requirement, side):
     assert len(result.unmet) == 1 and rows
     guarded, topic = "guarded" in requirement, requirement.startswith("topic")
     behind = set()
-    for pair, value in zip(result.measured.pairs, result.measured.values, strict=True):
+    for pair, value in zip(result.scored.pairs, result.scored.values, strict=True):
         refused = guarded and ws.guard(pair.first, pair.second).verdict == "different"
         hit = bool(value >= result.threshold and not refused)
         belongs = pair.near if side else not pair.same and (not topic or pair.kind == "topic")
@@ -129,7 +129,7 @@ def test_a_requirement_that_fails_names_the_pairs_behind_it(requirement, side):
 
 def test_stand_ins_of_the_package_keep_their_mark():
     result = ws.check(bag_of_words, [pair for pair in OWN if not pair.same])
-    near = [pair for pair in result.measured.pairs if pair.same]
+    near = [pair for pair in result.scored.pairs if pair.same]
     assert {pair.columns["origin"] for pair in near} == {"package"}
     assert {pair.where for pair in near} == {PACKAGE}
 
@@ -144,7 +144,7 @@ def test_marks_are_read_in_any_case(column, value):
     with pytest.raises(ws.InputError, match="drafted by rule"):
         ws.calibrate(bag_of_words, [*drafts, *(pair for pair in OWN if pair.same)], 0.1)
     far = [marked(pair, Set="Far") if pair.kind == "key" else pair for pair in OWN]
-    assert ws.check(bag_of_words, far).measured.near.sum() == 12
+    assert ws.check(bag_of_words, far).scored.near.sum() == 12
 
 
 def test_other_marks_of_the_users_change_nothing():
@@ -160,14 +160,14 @@ def test_a_corrected_stand_in_is_the_users_own():
     result = ws.check(bag_of_words, [pair for pair in OWN if not pair.same])
     mine = [
         replace(pair, second=f"{pair.second} Thank you.", where="own.csv:1") if pair.same else pair
-        for pair in result.measured.pairs[:60]
+        for pair in result.scored.pairs[:60]
     ]
     again = ws.check(bag_of_words, mine)
-    assert not again.measured.has_stand_ins
-    assert again.measured.near.sum() == 20
+    assert not again.scored.has_stand_ins
+    assert again.scored.near.sum() == 20
     # Those that were left as they are go where there are rows of the user's.
-    both = ws.check(bag_of_words, [*mine, *result.measured.pairs[60:]])
-    assert both.measured.near.sum() == 20
+    both = ws.check(bag_of_words, [*mine, *result.scored.pairs[60:]])
+    assert both.scored.near.sum() == 20
     assert "286 near-duplicates of the package left out beside yours" in both.answer[0]
 
 
@@ -198,4 +198,4 @@ def test_the_threshold_that_is_printed_keeps_what_it_says(seed):
     printed = float(result.headline.removeprefix("At threshold ").split(",")[0])
     assert printed <= result.threshold
     at_it = ws.check(lambda texts: bag_of_words(texts) @ noise, OWN, threshold=printed)
-    assert (at_it.recall, at_it.false_hits) == (result.recall, result.false_hits)
+    assert (at_it.recall, at_it.false_hits.value) == (result.recall, result.false_hits.value)

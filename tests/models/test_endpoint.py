@@ -9,7 +9,7 @@ import pytest
 
 from tests.models.server import Late, good, serving, vector
 from wordsens.errors import InputError
-from wordsens.evaluation.similarities import readable
+from wordsens.evaluation.pairs import readable
 from wordsens.models.endpoint import Endpoint, EndpointError
 from wordsens.models.load import as_model
 from wordsens.text.pairs import Pair

@@ -316,7 +316,7 @@ def test_similarities_are_those_that_the_model_names(dense, both, name):
         result, explained = ws.check(given, ROWS), ws.explain(given, *OPPOSITES[0])
         assert similarities(given) == pytest.approx(own, abs=1e-4)
         auc = np.mean([one < two for one in own[:2] for two in own[2:]])
-        assert result.kinds["switch"].auc == pytest.approx(auc)
+        assert result["switch"].auc.value == pytest.approx(auc)
         assert explained.value == pytest.approx(own[0], abs=1e-4)
         last = [word for word in explained.words if word.side == 1][-1]
         assert last.removal == pytest.approx(float(less) - own[0], abs=1e-4)
@@ -419,7 +419,7 @@ def test_of_a_text_that_is_cut_in_front_the_end_is_read(dense, both):
     tail, head = LONG.replace("unlikely", "not"), LONG.replace("the film", "a film", 1)
     rows = [("read", LONG, tail, False), ("unread", LONG, head, False), ("near", *SAME[0], True)]
     # An opposite that the model cannot see is a hit, as it is in service.
-    seen, unseen, _ = ws.check(ours, rows).measured.values
+    seen, unseen, _ = ws.check(ours, rows).scored.values
     assert seen < unseen == 1
 
 

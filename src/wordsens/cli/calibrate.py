@@ -73,7 +73,7 @@ def calibrate(options: CalibrateOptions) -> None:
             prompt_names=options.prompt_names or (),
             progress=lambda done, total: report.update(done / total, now=""),
         )
-    if options.distance is not None and not result.measured.cosines:
+    if options.distance is not None and not result.scored.cosines:
         raise InputError(
             f"{result.model} gives no cosines, and its threshold is no distance; leave --distance "
             "out"
@@ -84,7 +84,7 @@ def calibrate(options: CalibrateOptions) -> None:
 
         title = f"A threshold of {result.model} for a budget of false hits"
         write_page(options.html, "calibrate", title, with_picture(view, result.plot()))
-    document = {"model": result.model, "identity": result.identity, **result.to_dict()}
+    document = {"model": result.model, "identity": result.scored.identities[0], **result.to_dict()}
     options.print("calibrate", document, view)
     if result.threshold is None:
         raise RequirementError(result.answer[0])

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +30,6 @@ from wordsens.errors import InputError, require_count
 
 if TYPE_CHECKING:
     from wordsens.evaluation.check import Check
-    from wordsens.evaluation.layers import LayerRow
     from wordsens.text.pairs import Pair
 
 _PAIRS, _MORE = "Pairs", "Further answers"
@@ -101,14 +100,6 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
             rich_help_panel=_MORE,
         ),
     ] = False
-    layers: Annotated[
-        bool,
-        typer.Option(
-            "--layers",
-            help="Also compare layer by layer, before and after pooling.",
-            rich_help_panel=_MORE,
-        ),
-    ] = False
     requirements: Annotated[
         list[str] | None,
         requirements_option(
@@ -164,9 +155,7 @@ def check(options: CheckOptions) -> None:
     'recall >= .6'
     """
     from wordsens.evaluation.check import check, read_requirements, require_options
-    from wordsens.evaluation.layers import layer_rows
-    from wordsens.evaluation.similarities import choose_pairs
-    from wordsens.models.pairs import PairModel
+    from wordsens.evaluation.pairs import choose_pairs
     from wordsens.text.pairs import write_pairs
 
     requirements = options.requirements or ()
@@ -181,8 +170,6 @@ def check(options: CheckOptions) -> None:
             notice(f"{where}; read and correct them, then give it to --pairs")
     read_requirements(requirements, chosen)  # refused before a model is loaded
     model = options.load()
-    if options.layers and isinstance(model, PairModel):
-        raise InputError(f"{model.name} scores pairs and gives no layers; leave --layers out")
     with reporting(1, "of the pairs", quiet=options.quiet) as report:
         result = check(
             model,
@@ -198,27 +185,17 @@ def check(options: CheckOptions) -> None:
             seed=options.seed,
             progress=lambda done, total: report.update(done / total, now=""),
         )
-    layers = []
-    if options.layers and not isinstance(model, PairModel):
-        with reporting(1, "of the layers", quiet=options.quiet) as report:
-            layers = layer_rows(
-                model,
-                result.measured.pairs,
-                seed=options.seed,
-                progress=lambda done, total: report.update(done / total, now=""),
-            )
-    _write(options, result, layers)
+    _write(options, result)
     document = {
         "model": result.model,
-        "identity": result.identity,
+        "identity": result.scored.identities[0],
         "keep": result.keep,
         "seed": options.seed,
         **result.to_dict(all_pairs=options.all_pairs),
-        "layers": [asdict(row) for row in layers],
-        "guarded": None if result.verdicts is None else result.guarded(),
+        "guarded": None if result.scored.verdicts is None else result.guarded(),
     }
     pairs = "all" if options.all_pairs else "none"
-    view = result.view(layers, pairs=pairs, verbose=options.verbose)
+    view = result.view(pairs=pairs, verbose=options.verbose)
     options.print("check", document, view, verbose=options.all_pairs)
     require_met(result.failures)
 
@@ -239,8 +216,8 @@ def _pairs(options: CheckOptions) -> "list[Pair] | None":
     return pairs
 
 
-def _write(options: CheckOptions, result: "Check", layers: "Sequence[LayerRow]") -> None:
-    from wordsens.evaluation.check_result import cases
+def _write(options: CheckOptions, result: "Check") -> None:
+    from wordsens.findings.check import cases
 
     if options.save_baseline is not None:
         result.save_baseline(options.save_baseline)
@@ -251,7 +228,7 @@ def _write(options: CheckOptions, result: "Check", layers: "Sequence[LayerRow]")
         verdict = (
             f"**wordsens check: {'passed' if result.passed else 'FAILED'}**\n\n" if gated else ""
         )
-        text = verdict + markdown(result.view(layers, pairs="none"))
+        text = verdict + markdown(result.view(pairs="none"))
         Path(options.markdown).expanduser().write_text(text, encoding="utf-8")
     if options.csv_file is not None:
         rows = result.all_pairs()
@@ -263,7 +240,7 @@ def _write(options: CheckOptions, result: "Check", layers: "Sequence[LayerRow]")
         from wordsens.plotting.page import with_picture
 
         title = f"Does {result.model} tell opposites from near-duplicates?"
-        view = with_picture(result.view(layers, pairs="all", verbose=True), result.plot())
+        view = with_picture(result.view(pairs="all", verbose=True), result.plot())
         write_page(options.html, "check", title, view)
 
 

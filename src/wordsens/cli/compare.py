@@ -68,14 +68,11 @@ class CompareOptions(TextOptions, CommandOptions):
     word_texts: Annotated[
         int, typer.Option(help="Texts that words are removed from.", rich_help_panel=EFFORT)
     ] = 300
-    neighbours: Annotated[
-        int, typer.Option(help="Neighbours of a text that count.", rich_help_panel=EFFORT)
-    ] = 10
     max_words: MaxWords = None
     threshold: Annotated[
         float | None,
         unset(
-            "Your cosine threshold with FIRST: also give the one at which SECOND keeps as many "
+            "Your cosine threshold with FIRST; default: the one that accepts nine of ten "
             "near-duplicates."
         ),
     ] = None
@@ -86,8 +83,8 @@ class CompareOptions(TextOptions, CommandOptions):
     requirements: Annotated[
         list[str] | None,
         requirements_option(
-            "'check.negation.difference >= -.02', 'neighbours.recall.second >= .9' or 'all.differs "
-            "<= 0'"
+            "'check.negation.difference >= -.02', 'false_hits.all kinds.second <= .2' or "
+            "'all.differs <= 0'"
         ),
     ] = None
     junit: Junit = None
@@ -106,7 +103,7 @@ class CompareOptions(TextOptions, CommandOptions):
             raise InputError("--on-error goes with the URL of an endpoint; leave it out")
         if self.pool is not None:
             require_choice("pool", self.pool, POOLS)
-        for name in ("words_per_text", "word_texts", "neighbours"):
+        for name in ("words_per_text", "word_texts"):
             require_count(name, getattr(self, name))
         self.require_texts()
         if self.max_words is not None:
@@ -122,16 +119,15 @@ def compare(options: CompareOptions) -> None:
     """Find what differs between two models, or one before and after a change, on your own texts. A
     gate for CI.
 
-    Each model is a name or folder, module:function, or the URL of an embeddings endpoint. Compared
-    are how well flipped meanings show (as in check), how far a text moves without each word, and
-    which texts have other neighbours; each difference has a 95 % interval, and counts only where a
-    test of all together says so. Exit code 3 when a requirement fails.
+    Each model is a name or folder, module:function, or the URL of an embeddings endpoint. It
+    compares AUCs, false hits and recall on pairs (as in check), how far a text moves without each
+    word, and which texts have another nearest text. AUCs and removals count as different only where
+    a test of all rows together says so. Exit code 3 when a requirement fails.
 
     Example: wordsens compare minilm ./quantised --texts texts.csv --require
     'neighbours.nearest.second <= .05'
     """
-    from wordsens.evaluation.compare import compare
-    from wordsens.evaluation.difference import read_requirements
+    from wordsens.evaluation.compare import compare, read_requirements
 
     requirements = options.requirements or ()
     read_requirements(requirements)  # refused before a model is loaded
@@ -147,7 +143,6 @@ def compare(options: CompareOptions) -> None:
             requirements=requirements,
             words_per_text=options.words_per_text,
             word_texts=options.word_texts,
-            neighbours=options.neighbours,
             tolerance=options.tolerance,
             threshold=options.threshold,
             progress=lambda done, total: report.update(done / total, now=""),

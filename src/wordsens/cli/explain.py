@@ -89,7 +89,7 @@ def explain(options: ExplainOptions) -> None:
     explained.html
     """
     from wordsens.evaluation.explain import explain
-    from wordsens.evaluation.similarities import prompted
+    from wordsens.evaluation.pairs import prompted
     from wordsens.models.classifier import as_classifier
     from wordsens.text.whole_words import first_words
 

@@ -4,7 +4,7 @@ near-duplicates."""
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,24 +13,21 @@ from jaxtyping import Float
 from wordsens.display.numbers import plural
 from wordsens.display.view import View
 from wordsens.errors import InputError
-from wordsens.evaluation.guard import guard as judge
-from wordsens.evaluation.similarities import (
-    PairSimilarities,
+from wordsens.evaluation.pairs import (
     Progress,
+    ScoredPairs,
     choose_pairs,
-    gives_cosines,
     prompted,
-    readable,
-    require_near,
-    similarities,
+    scored_by,
 )
+from wordsens.evaluation.requirement import numbers_of
 from wordsens.intervals import LEVEL, least_count, share_at_most, share_estimate
 from wordsens.models.load import load
-from wordsens.results import Result
+from wordsens.results import Estimate, Result
 from wordsens.text.pairs import DRAFT, ORIGIN, Pair, Pairs
 
+# Of the table.
 BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1)
-"""Of the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +40,14 @@ class OperatingPoint:
             members pass.
         hits: the unwanted members of the sample that pass.
         limit: the upper limit of their share, of at most the budget.
-        recall, recall_low, recall_high: the share of near-duplicates that pass, with its 95 %
-            interval.
+        recall: the share of near-duplicates that pass.
     """
 
     budget: float
     threshold: float | None = None
     hits: int | None = None
     limit: float | None = None
-    recall: float | None = None
-    recall_low: float | None = None
-    recall_high: float | None = None
+    recall: Estimate | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -61,26 +55,23 @@ class Calibration(Result):
     """A threshold for a budget of false hits.
 
     Attributes:
-        model: its name.
-        identity: of its weights; "unknown" where they cannot be read.
-        measured: the pairs and their similarities.
-        different: which pairs the guard calls different.
+        scored: the pairs, their similarities, the guard's verdicts, and what was left out.
         budget: the share of opposites that may pass.
         confidence: of every upper limit.
         guard: whether a pair that the guard calls different is no hit.
-        changes: which pairs were left out or replaced; the first line of the answer says so.
         notes: what a reader should know of the pairs.
     """
 
-    model: str
-    identity: str
-    measured: PairSimilarities
-    different: np.ndarray
+    scored: ScoredPairs
     budget: float
     confidence: float
     guard: bool
-    changes: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.scored.models[0]
 
     @property
     def point(self) -> OperatingPoint:
@@ -89,23 +80,20 @@ class Calibration(Result):
 
     @property
     def threshold(self) -> float | None:
-        """The similarity from which on two texts count as the same; None where no threshold keeps
-        the budget."""
+        """The similarity at or above which two texts count as the same; None where no threshold
+        keeps the budget."""
         return self.point.threshold
 
     def point_at(self, budget: float, *, guard: bool) -> OperatingPoint:
-        """Likewise for another budget, with the guard behind the threshold or without it."""
-        scores, measured = self._scores(guard), self.measured
+        """The same for another budget, with the guard behind the threshold or without it."""
+        scores, scored = self._scores(guard), self.scored
         return operating_point(
-            scores[measured.opposite], scores[measured.near], budget, confidence=self.confidence
+            scores[scored.opposite], scores[scored.near], budget, confidence=self.confidence
         )
 
     def _scores(self, guard: bool) -> np.ndarray:
-        return (
-            np.where(self.different, -np.inf, self.measured.values)
-            if guard
-            else self.measured.values
-        )
+        values = self.scored.values
+        return np.where(self.scored.different, -np.inf, values) if guard else values
 
     @property
     def needed(self) -> int:
@@ -118,7 +106,7 @@ class Calibration(Result):
         share that does; none without a threshold."""
         threshold, scores = self.threshold, self._scores(self.guard)
         rows = []
-        for kind, members in self.measured.opposites.items() if threshold is not None else ():
+        for kind, members in self.scored.opposites.items() if threshold is not None else ():
             hits, pairs = int((scores[members] >= threshold).sum()), int(members.sum())
             limit = share_at_most(hits, pairs, self.confidence)
             rows.append({"kind": kind, "pairs": pairs, "hits": hits, "limit": limit})
@@ -128,7 +116,7 @@ class Calibration(Result):
     def distances(self) -> dict[str, float] | None:
         """The threshold as the largest distance of unit vectors: `l2` squared, 2 - 2c, and
         `cosine`, 1 - c; None without a threshold, or where similarities are no cosines."""
-        if self.threshold is None or not self.measured.cosines:
+        if self.threshold is None or not self.scored.cosines:
             return None
         return {"l2": round(2 - 2 * self.threshold, 14), "cosine": round(1 - self.threshold, 14)}
 
@@ -142,9 +130,9 @@ class Calibration(Result):
         ]
 
     def columns(self) -> dict[str, Any]:
-        """A row a budget, without the guard and with it."""
+        """One row per budget, without the guard and with it."""
         rows = [
-            {"guard": guard, **asdict(points[guard])}
+            {"guard": guard, **vars(points[guard])}
             for points in self.budgets
             for guard in (False, True)
         ]
@@ -152,18 +140,21 @@ class Calibration(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The figures, as the JSON document has them."""
+        budgets = [
+            [numbers_of(vars(point), "recall") for point in points] for points in self.budgets
+        ]
         return {
             "answer": list(self.answer),
             "confidence": self.confidence,
             "guard": self.guard,
-            **asdict(self.point),
+            **numbers_of(vars(self.point), "recall"),
             "distances": self.distances,
-            "opposites": int(self.measured.opposite.sum()),
+            "opposites": int(self.scored.opposite.sum()),
             "needed": self.needed,
-            "near_duplicates": int(self.measured.near.sum()),
+            "near_duplicates": int(self.scored.near.sum()),
             "kinds": self.kinds,
-            "budgets": [[asdict(point) for point in points] for points in self.budgets],
-            "notes": [*self.changes, *self.notes],
+            "budgets": budgets,
+            "notes": [*self.scored.changes, *self.notes],
         }
 
     @property
@@ -228,7 +219,7 @@ def calibrate(
     >>> pairs = [("switch", f"Open door {n}.", f"Shut door {n}.", False) for n in range(90)]
     >>> pairs += [("near", f"Where is door {n}?", f"Where's door {n}?", True) for n in range(30)]
     >>> result = calibrate(letters, pairs, 0.05)
-    >>> result.threshold, result.point.hits, result.point.recall
+    >>> result.threshold, result.point.hits, result.point.recall.value
     (0.97, 0, 1.0)
     """  # noqa: E501
     for name, share in (("budget", budget), ("confidence", confidence)):
@@ -237,29 +228,19 @@ def calibrate(
                 f"`{name}` (={share!r}) must be a share above 0 and below 1, such as .02 for 2 %"
             )
     chosen, changes = choose_pairs(pairs)
-    notes = []
-    if pairs is None:
-        notes.append(
-            "these are the package's pairs: the threshold is for opposites like them; give pairs "
-            "of your own"
-        )
     chosen, drafted = _without_drafts(chosen)
-    loaded = load(model)
-    sides = prompted(loaded, prompt_names)
-    read, unread = readable(sides, chosen)
-    require_near(read, [*changes, *unread])
-    values = similarities(sides, read, progress=progress)
-    different = np.array([judge(pair.first, pair.second).verdict == "different" for pair in read])
+    model = prompted(load(model), prompt_names)
+    scored = scored_by([model], chosen, [*changes, *drafted], progress=progress)
+    note = (
+        "these are the package's pairs: the threshold is for opposites like them; give pairs of "
+        "your own"
+    )
     return Calibration(
-        model=loaded.name,
-        identity=loaded.identity(),
-        guard=guard,
+        scored=scored.judged(),
         budget=float(budget),
         confidence=float(confidence),
-        measured=PairSimilarities(tuple(read), values, cosines=gives_cosines(sides)),
-        different=different,
-        changes=(*changes, *drafted, *unread),
-        notes=tuple(notes),
+        guard=guard,
+        notes=() if pairs is not None else (note,),
     )
 
 
@@ -301,7 +282,7 @@ def operating_point(
 
     >>> unwanted, wanted = np.linspace(0, 0.9, 400), np.linspace(0.5, 1, 100)
     >>> point = operating_point(unwanted, wanted, 0.02)
-    >>> point.threshold, point.hits, round(point.limit, 4), point.recall
+    >>> point.threshold, point.hits, round(point.limit, 4), point.recall.value
     (0.8939, 3, 0.0193, 0.22)
     """
     count = len(unwanted)
@@ -316,15 +297,12 @@ def operating_point(
     scores = np.concatenate([unwanted, wanted])
     threshold = shortest_between(float(excluded), float(scores[scores > excluded].min()))
     hits, passing = int((unwanted >= threshold).sum()), int((wanted >= threshold).sum())
-    recall = share_estimate(passing, len(wanted))
     return OperatingPoint(
         budget=budget,
         threshold=threshold,
         hits=hits,
         limit=share_at_most(hits, count, confidence),
-        recall=recall.value,
-        recall_low=recall.low,
-        recall_high=recall.high,
+        recall=share_estimate(passing, len(wanted)),
     )
 
 

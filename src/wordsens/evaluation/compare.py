@@ -1,114 +1,147 @@
-"""Comparing two models on the same texts: the differences, and those that count."""
+"""Two models on the same pairs and texts: what differs, and whether it counts."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import normalize
 
 from wordsens.display.numbers import plural
 from wordsens.display.view import View
-from wordsens.errors import InputError, require_count, require_positive
-from wordsens.evaluation.difference import (
-    ALL_KINDS,
-    CHECK,
-    FAMILIES,
-    Difference,
-    read_requirements,
-    require_rows,
-    unmet,
-)
-from wordsens.evaluation.neighbours import ChangedNeighbour, neighbour_differences, with_words
-from wordsens.evaluation.requirement import Gated, Unmet
-from wordsens.evaluation.similarities import (
-    CHUNK,
-    PairSimilarities,
+from wordsens.errors import InputError, require_choice, require_count, require_positive
+from wordsens.evaluation.check import KEEP
+from wordsens.evaluation.pairs import (
+    Mask,
+    ScoredPairs,
     choose_pairs,
-    gives_cosines,
-    readable,
     require_threshold,
-    similarities,
+    scored_by,
+    similarity_name,
 )
-from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, common_span
-from wordsens.evaluation.word_differences import ModelAnswers, encodings, word_differences
-from wordsens.intervals import DRAWS, TOGETHER, auc, auc_changes
+from wordsens.evaluation.requirement import EVERY, LEVEL, Gated, Requirement, Unmet, numbers_of
+from wordsens.evaluation.texts import LEAST_TEXTS, encoded
+from wordsens.evaluation.word_effects import word_effects
+from wordsens.intervals import (
+    DRAWS,
+    ENDS,
+    TOGETHER,
+    auc,
+    auc_changes,
+    kept_threshold,
+    mean_changes,
+    mean_estimate,
+)
 from wordsens.models.load import load
-from wordsens.models.model import SIMILARITIES, Model
-from wordsens.models.pairs import PairModel
-from wordsens.results import Result
+from wordsens.models.model import COSINE, Model
+from wordsens.results import Estimate
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
+from wordsens.text.english import KINDS
 from wordsens.text.pairs import Pair, Pairs
-from wordsens.text.whole_words import TAKEN_APART, takes_apart
+from wordsens.text.whole_words import TAKEN_APART, takes_apart, word_spans
 
 NO_PAIRS = "none"
-"""In the place of pairs: no check."""
+"""In the place of pairs: no pairs are compared."""
 
-_EXPLAINED = 5
-"""Texts with another first neighbour whose words are looked at."""
+CHECK, FALSE_HITS, RECALL, REMOVAL, NEIGHBOURS = PARTS = (
+    "check",
+    "false_hits",
+    "recall",
+    "removal",
+    "neighbours",
+)
+ALL_KINDS, EVERY_WORD, NEAREST = "all kinds", "every word", "nearest"
 
-Models = tuple[Model | PairModel, Model | PairModel]
+# Tests that are joint each: the AUCs of all kinds, and the removals of all kinds of words.
+_FAMILIES = 2
+
+FIELDS = ("first", "second", "difference", "low", "high", "p", "differs", "count")
+"""The fields that a requirement may name."""
+
+_EXAMPLE = "neighbours.nearest.second <= .05"
+
+# A neighbour that is nearer by less than this is a tie.
+_TIE = 1e-4
+
+# Texts whose cosines with all others are held at once.
+_BLOCK = 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatchedThreshold:
-    """Thresholds at which two models keep the same share of near-duplicates.
+class Difference:
+    """One number of both models, on the same pairs or texts.
 
     Attributes:
-        first: the one of the first model, as given.
-        second, second_low, second_high: of the second model, with its 95 % interval: paired
-            bootstrap over the near-duplicates, of which each draw takes the share that the first
-            model keeps.
-        recall, recall_second: the shares of near-duplicates that either keeps; they differ only
-            where near-duplicates of the second model have one similarity.
-        false_hits_first, false_hits_second: the shares of opposites at or above either.
+        part: "check" (AUC of opposites against near-duplicates), "false_hits" and "recall" (shares
+            at or above each model's threshold), "removal" (mean relative change without a word) or
+            "neighbours".
+        name: of a kind of pair or word; "all kinds"; "nearest".
+        count: how many pairs or texts.
+        first, second: the numbers. Of neighbours: 0, and the share of texts whose nearest text is
+            another in the second model.
+        change: second - first with its 95 % interval. Its p is the joint chance, over all rows of
+            the part, of such a change where none is beyond the margin; None where no test is made.
+        margin: changes up to this size do not count.
     """
 
+    part: str
+    name: str
+    count: int
     first: float
     second: float
-    second_low: float
-    second_high: float
-    recall: float
-    recall_second: float
-    false_hits_first: float
-    false_hits_second: float
+    change: Estimate
+    margin: float
 
-    @classmethod
-    def of(
-        cls, threshold: float, measured: PairSimilarities, second: np.ndarray, *, seed: Seed
-    ) -> "MatchedThreshold":
-        """The thresholds, from the first model's similarities of pairs, and the second's."""
-        before, after = measured.values[measured.near], second[measured.near]
+    @property
+    def key(self) -> str:
+        """part.name, as requirements have it."""
+        return f"{self.part}.{self.name}"
 
-        def matching(first: np.ndarray, second: np.ndarray) -> float:
-            hits = int((first >= threshold).sum())
-            return (
-                float(np.sort(second)[len(second) - hits])
-                if hits
-                else float(np.nextafter(second.max(), np.inf))
-            )
+    @property
+    def differs(self) -> bool:
+        """True where the interval lies beyond the margin, and so does the test of all rows of the
+        part together."""
+        low, high, p = self.change.low, self.change.high, self.change.p
+        if low is None or high is None or p is None or p > LEVEL:
+            return False
+        return low > self.margin or high < -self.margin
 
-        random = np.random.default_rng(derive_seed(seed, "matched threshold"))
-        drawn = random.integers(len(before), size=(DRAWS, len(before)))
-        draws = [matching(before[members], after[members]) for members in drawn]
-        value, (low, high) = (
-            matching(before, after),
-            np.quantile(draws, [0.025, 0.975], method="nearest"),
-        )
-        return cls(
-            first=threshold,
-            second=value,
-            second_low=min(float(low), value),
-            second_high=max(float(high), value),
-            recall=float((before >= threshold).mean()),
-            recall_second=float((after >= value).mean()),
-            false_hits_first=float((measured.values[measured.opposite] >= threshold).mean()),
-            false_hits_second=float((second[measured.opposite] >= value).mean()),
-        )
+    @property
+    def excluded(self) -> bool:
+        """True where the interval lies within the margin: there is no difference that counts."""
+        low, high = self.change.low, self.change.high
+        return low is not None and high is not None and -self.margin <= low <= high <= self.margin
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain values, with the names that requirements use."""
+        change = {"difference": self.change.value, "low": self.change.low, "high": self.change.high}
+        row = {name: getattr(self, name) for name in ("part", "name", "count", "first", "second")}
+        return {**row, **change, "p": self.change.p, "differs": self.differs}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedNeighbour:
+    """A text whose nearest other text is another in the second model.
+
+    Attributes:
+        text, old, new: the text, and its nearest text in the first and in the second model.
+        first: the margin cos(text, old) - cos(text, new) in the first model.
+        second: the same in the second model, negative.
+    """
+
+    text: str
+    old: str
+    new: str
+    first: float
+    second: float
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Comparison(Gated, Result):
+class Comparison(Gated):
     """What differs between two models on the same texts and pairs.
 
     Attributes:
@@ -117,11 +150,12 @@ class Comparison(Gated, Result):
         texts: how many were compared.
         apart: the mean distance of a text's two vectors, at length one; None where they have not
             one dimension.
-        rows: every difference; those that `differs` are findings.
-        changed: the texts with another first neighbour, the clearest first.
-        matched: the thresholds that keep as many near-duplicates; None where none was given.
-        tolerance: differences up to this do not count.
-        requirements: as they were asked.
+        threshold: of the first model; None without pairs.
+        second_threshold: that of the second model which accepts as many near-duplicates, with its
+            95 % interval: a paired bootstrap over the near-duplicates.
+        rows: every difference.
+        changed: the texts with another nearest text, the clearest first.
+        requirements: as they were given.
         unmet: those that fail.
         changes: which texts and pairs were left out or replaced; the first line of the answer says
             so.
@@ -133,10 +167,10 @@ class Comparison(Gated, Result):
     identities: tuple[str, str]
     texts: int
     apart: float | None
+    threshold: float | None
+    second_threshold: Estimate | None
     rows: tuple[Difference, ...]
     changed: tuple[ChangedNeighbour, ...]
-    matched: MatchedThreshold | None
-    tolerance: float
     requirements: tuple[str, ...]
     unmet: tuple[Unmet, ...]
     changes: tuple[str, ...]
@@ -167,52 +201,31 @@ class Comparison(Gated, Result):
         return self.answer[0]
 
     def view(self) -> View:
-        """The sentences, the rows of every part, and the texts whose neighbours changed."""
+        """The sentences, the rows of every part, and the texts whose nearest text changed."""
         from wordsens.findings.compare import view
 
         return view(self)
 
     def columns(self) -> dict[str, Any]:
-        """A row a difference, those that count first."""
-        names = (
-            "part",
-            "name",
-            "count",
-            "first",
-            "second",
-            "difference",
-            "low",
-            "high",
-            "p",
-            "differs",
-        )
-        rows = sorted(self.rows, key=lambda row: not row.differs)
-        return {name: [getattr(row, name) for row in rows] for name in names}
+        """One row per difference."""
+        rows = [row.to_dict() for row in self.rows]
+        names = ("part", "name", *FIELDS)
+        return {name: [row[name] for row in rows] for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, as the JSON document has them."""
-        rows = [{**asdict(row), "differs": row.differs} for row in self.rows]
-        words = [
-            [{**asdict(word), "apart": word.apart} for word in changed.words]
-            for changed in self.changed
-        ]
-        changed = [
-            {**asdict(each), "words": its} for each, its in zip(self.changed, words, strict=True)
-        ]
+        plain = {name: getattr(self, name) for name in ("first", "second", "differs", "passed")}
         return {
-            "first": self.first,
-            "second": self.second,
+            **plain,
             "identities": list(self.identities),
-            "passed": self.passed,
             "failures": list(self.failures),
-            "differs": self.differs,
             "answer": list(self.answer),
             "texts": self.texts,
             "apart": self.apart,
-            "matched": self.matched and asdict(self.matched),
-            "tolerance": self.tolerance,
-            "rows": rows,
-            "changed": changed,
+            "threshold": self.threshold,
+            **numbers_of({"second_threshold": self.second_threshold}, "second_threshold"),
+            "rows": [row.to_dict() for row in self.rows],
+            "changed": [vars(changed) for changed in self.changed],
             "notes": [*self.changes, *self.notes],
         }
 
@@ -231,42 +244,38 @@ def compare(
     pairs: Pairs | None = None,
     seed: Seed = 0,
     *,
+    threshold: float | None = None,
     requirements: Sequence[str] = (),
     words_per_text: int = 8,
     word_texts: int = 300,
-    neighbours: int = 10,
     tolerance: float = 0.01,
-    threshold: float | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Comparison:
     """Compare two models, or one before and after a change, on the same texts and pairs.
 
-    Three parts, each paired: how well flipped meanings show (the areas under the curve of `check`);
-    how far an embedding moves without a word, by category, by word, and a word's rank in its text;
-    and each text's neighbours among the others, with the words that decide where the first one
-    changed. A difference counts where its 95 % interval, over pairs or texts, lies beyond the
-    tolerance and a test of all rows together says so: of two models that can be exchanged at most 5
-    % of comparisons find any (for neighbours measured, not proved). All numbers are measured on
-    these texts; a removal is one change (docs/compare.md).
+    On the pairs: the AUC of `check`, and false hits and recall by kind, at a threshold of the first
+    model and at the one of the second that accepts as many near-duplicates. On the texts: how far
+    the output moves without a word, by kind of word, and the texts whose nearest text is another.
+    AUCs and removals are tested: a row `differs` where its 95 % interval lies beyond the tolerance
+    and a test of all rows of the part together says so. Two models that can be exchanged have such
+    a row in at most 5 % of comparisons. All numbers are measured on these texts (docs/compare.md).
 
     Args:
         first, second: whatever `as_model` or `as_pair_model` takes. Of models that score pairs, the
-            check alone.
+            pairs alone are compared.
         texts: the user's own, or Documents; six at least.
-        pairs: of the check, as there; "none" for no check.
+        pairs: as of `check`; "none" for no pairs.
         seed: of the words, the texts drawn, and the tests.
-        requirements: such as "check.negation.difference >= -.02", "neighbours.nearest.second <=
-            .05" or "all.differs <= 0".
-        words_per_text: words that are removed from a text one by one: negations first, others at
+        threshold: the similarity at or above which two texts count as the same with the first
+            model; None for the one that accepts nine of ten near-duplicates.
+        requirements: such as "check.negation.difference >= -.02", "false_hits.all kinds.second <=
+            .2", "neighbours.nearest.second <= .05" or "all.differs <= 0".
+        words_per_text: words that are deleted from a text one by one: negations first, others at
             random.
-        word_texts: texts that words are removed from, at random where there are more; all texts
-            have neighbours.
-        neighbours: neighbours of a text whose recall is measured.
-        tolerance: differences up to this do not count: of areas under the curve, ranks and shares
-            of texts the number itself, of removals a share of their mean.
-        threshold: a cosine from which on two texts count as the same with the first model; the one
-            of the second that keeps as many near-duplicates is given beside it.
-        progress: called with texts encoded, and how many there are.
+        word_texts: texts that words are deleted from, at random where there are more.
+        tolerance: changes up to this do not count: of AUCs the number itself, of removals a share
+            of their mean.
+        progress: called with (done, total).
 
     Raises:
         InputError: no such model, too few texts, a wrong pair, or a requirement that cannot be read
@@ -280,225 +289,358 @@ def compare(
     """  # noqa: E501
     require_count("words_per_text", words_per_text)
     require_count("word_texts", word_texts)
-    require_count("neighbours", neighbours)
     require_positive("tolerance", tolerance)
     derive_seed(seed)
-    gate = read_requirements(requirements)
-    sources, changes = _texts(texts)
-    notes: list[str] = []
-    compared, pair_changes = (
-        ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs)
-    )
-    models: Models = load(first), load(second)
-    if threshold is not None:
-        require_threshold(threshold, gives_cosines(models[0]))
+    sources, changes = _sources(texts)
+    none = isinstance(pairs, str) and pairs == NO_PAIRS
+    chosen, replaced = ([], []) if none else choose_pairs(pairs)
+    changes += replaced
+    gate = read_requirements(requirements, chosen)
+    models = load(first), load(second)
     readers = [model for model in models if isinstance(model, Model)]
-    sources = _readable(sources, readers, changes)
-    chosen = _chosen(list(sources), readers, words_per_text, word_texts, seed, notes)
-    for model in models:
-        compared, unread = readable(model, compared)
-        pair_changes += [change for change in unread if change not in pair_changes]
-    changes += pair_changes
-    require_rows(
-        gate, [pair.kind for pair in compared if not pair.same], [text for _, text in chosen]
-    )
-
-    vectors = len(readers) == 2
-    done, total = 0, 2 * len({text for pair in compared for text in (pair.first, pair.second)})
-    total += 2 * encodings(list(sources), chosen) if vectors else 0
-
-    def count(more: int) -> None:
-        nonlocal done
-        done = min(total, done + more)
-        progress(done, total)
-
-    rows, matched = (
-        _checked(models, compared, tolerance, threshold, seed, notes, count)
-        if compared
-        else ([], None)
-    )
-    changed, apart = [], None
-    if vectors:
-        if not chosen:
-            raise InputError(
-                "`texts` holds none of two words or more that both models read; a removal takes "
-                "one away"
+    readable = _readable(sources, readers, changes)
+    if threshold is not None:
+        require_threshold(threshold, similarity_name(models[0]) == COSINE)
+    rows: list[Difference] = []
+    notes: list[str] = []
+    second_threshold, apart, changed = None, None, []
+    if chosen:
+        scored = scored_by(models, chosen, progress=_part_of(progress, 0, 40))
+        changes += scored.changes
+        near = scored.similarities[:, scored.near]
+        threshold = float(kept_threshold(near[0], KEEP)) if threshold is None else threshold
+        second_threshold = matched_threshold(threshold, *near, seed=seed)
+        rows += _auc_rows(scored, tolerance, seed)
+        rows += _share_rows(scored, (threshold, second_threshold.value), tolerance)
+    if len(readers) == 2:
+        units = [normalize(encoded(model.encode, readable), dim=1) for model in readers]
+        if units[0].shape == units[1].shape:
+            apart = float((units[0] - units[1]).norm(dim=1).mean())
+        changed = changed_neighbours(readable, *units)
+        count, share = len(readable), len(changed) / len(readable)
+        rows.append(
+            Difference(
+                part=NEIGHBOURS,
+                name=NEAREST,
+                count=count,
+                first=0.0,
+                second=share,
+                change=Estimate(share, n=count),
+                margin=tolerance,
             )
-        notes += [
-            f"{model.name} compares by the {SIMILARITIES[model.similarity]} (similarity_fn_name): "
-            "so does the check of "
-            "its pairs; neighbours and distances are by cosines all the same"
-            for model in readers
-            if not gives_cosines(model)
-        ]
-        answers = [ModelAnswers.of(reader, list(sources), chosen, count) for reader in readers]
-        rows += word_differences(
-            [text for _, text in chosen], *answers, tolerance=tolerance, seed=seed
         )
-        near, changed = neighbour_differences(
-            list(sources), *answers, most=neighbours, tolerance=tolerance, seed=seed
-        )
-        rows += near
-        changed[:_EXPLAINED] = [
-            with_words(neighbour, readers, answers) for neighbour in changed[:_EXPLAINED]
-        ]
-        units = [each.units for each in answers]
-        apart = (
-            float((units[0] - units[1]).norm(dim=1).mean())
-            if units[0].shape == units[1].shape
-            else None
-        )
+        cut, left_out = _texts_of_words(readable, readers, word_texts, seed)
+        notes += left_out
+        if cut:
+            rows += _removal_rows(
+                readers, cut, words_per_text, tolerance, seed, _part_of(progress, 40, 100)
+            )
     elif not rows:
         raise InputError(
-            "`pairs` (='none') leaves nothing to compare: a model of pairs has the check alone"
+            "`pairs` (='none') leaves nothing to compare: a model of pairs has no vectors of texts"
         )
     else:
         notes.append(
             "a model that scores pairs gives texts no vectors: words and neighbours were not "
             "compared"
         )
+    progress(100, 100)
     names = [model.name for model in models]
     return Comparison(
         first=names[0],
         second=names[1] if names[1] != names[0] else f"{names[1]} (second)",
         identities=(models[0].identity(), models[1].identity()),
-        texts=len(sources),
+        texts=len(readable),
         apart=apart,
+        threshold=threshold if second_threshold else None,
+        second_threshold=second_threshold,
         rows=tuple(rows),
         changed=tuple(changed),
-        matched=matched,
-        tolerance=tolerance,
         requirements=tuple(requirement.text for requirement in gate),
-        unmet=tuple(unmet(gate, rows)),
+        unmet=tuple(_unmet(gate, rows)),
         changes=tuple(changes),
         notes=tuple(notes),
     )
 
 
-def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
+def _part_of(
+    progress: Callable[[int, int], None], start: int, stop: int
+) -> Callable[[int, int], None]:
+    """Progress of a stage, from `start` to `stop` percent."""
+    return lambda done, total: progress(start + (stop - start) * done // max(1, total), 100)
+
+
+def read_requirements(
+    texts: Sequence[str], pairs: Sequence[Pair] | None = None
+) -> tuple[Requirement, ...]:
+    """Bounds on rows, such as "check.negation.difference >= -.02" or "all.differs <= 0".
+
+    Raises:
+        InputError: a wrong one; with the pairs, one on a row that their comparison cannot have.
+    """
+    requirements = Requirement.read_all(texts, FIELDS, _EXAMPLE)
+    opposites = {pair.kind for pair in pairs or () if not pair.same}
+    near = {pair.kind for pair in pairs or () if pair.near}
+    offered = {CHECK: opposites, FALSE_HITS: opposites, RECALL: near}
+    for requirement in requirements:
+        part, _, name = requirement.kind.partition(".")
+        if requirement.kind == EVERY:
+            continue
+        require_choice(f"the part of {requirement.text!r}", part, (*PARTS, EVERY))
+        if part not in offered:
+            rows = [NEAREST] if part == NEIGHBOURS else [EVERY_WORD, *KINDS]
+        else:
+            rows = [name] if pairs is None else [*sorted(offered[part]), ALL_KINDS]
+        require_choice(f"the row of {requirement.text!r}", name, (*filter(None, rows), EVERY))
+    return requirements
+
+
+def _unmet(requirements: Sequence[Requirement], rows: Sequence[Difference]) -> Iterator[Unmet]:
+    """Every row that does not meet a requirement on it, on its part, or on all; and every
+    requirement without a row."""
+    for requirement in requirements:
+        named = {
+            row.key: row.to_dict()
+            for row in rows
+            if requirement.kind in (EVERY, row.key, f"{row.part}.{EVERY}")
+        }
+        yield from replace(requirement, kind=EVERY).unmet(
+            named,
+            number=dict.get,
+            missing="there is no such row; it may have too few texts",
+        )
+
+
+def _sources(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
     """The texts, each once, with where it comes from; and what was left out."""
     if isinstance(texts, str | Document):
         raise InputError(
             f"`texts` (={str(texts)[:40]!r}) must be a list of texts; put it into a list"
         )
     sources: dict[str, str] = {}
-    for each in texts:
-        text, source = (each.text, each.source) if isinstance(each, Document) else (each, "")
-        if not isinstance(text, str):
-            raise InputError(f"`texts` must be a list of strings or Documents; got {text!r}")
-        if text.strip():
-            sources.setdefault(text, source or f"text {len(sources)}")
+    for number, each in enumerate(texts):
+        document = each if isinstance(each, Document) else Document(each)
+        if document.text.strip():
+            sources.setdefault(document.text, document.source or f"text {number}")
     left_out = len(texts) - len(sources)
-    empty = "left out, empty or equal to another"
-    changes = [f"{plural(left_out, 'text')} {empty}"] if left_out else []
-    if len(sources) < LEAST_TEXTS:
+    change = f"{plural(left_out, 'text')} left out, empty or equal to another"
+    return sources, [change] * (left_out > 0)
+
+
+def _readable(sources: Mapping[str, str], models: Sequence[Model], changes: list[str]) -> list[str]:
+    """The texts that no model refuses, such as one of emoji alone; a line on the others is added
+    to the changes.
+
+    Raises:
+        InputError: too few texts are left.
+    """
+    reasons: dict[str, str] = {}
+    for model in models:
+        reasons |= model.refusals(list(sources))
+    kept = [text for text in sources if text not in reasons]
+    if len(kept) < LEAST_TEXTS:
+        both = " that both models read" if reasons else ""
         raise InputError(
-            f"`texts` holds {len(sources)} different texts; give {LEAST_TEXTS} or more, for "
+            f"`texts` holds {len(kept)} different texts{both}; give {LEAST_TEXTS} or more, for "
             "intervals over texts"
         )
-    return sources, changes
-
-
-def _readable(
-    sources: dict[str, str], readers: Sequence[Model], changes: list[str]
-) -> dict[str, str]:
-    """Without the texts that one of the models refuses, such as one of emoji alone, which are
-    counted among the changes."""
-    refusals = [model.refusals(list(sources)) for model in readers]
-    reasons = {text: reason for refused in refusals for text, reason in refused.items()}
-    if not reasons:
-        return sources
-    readable_texts = {text: source for text, source in sources.items() if text not in reasons}
-    if len(readable_texts) < LEAST_TEXTS:
-        raise InputError(
-            f"`texts` holds {len(readable_texts)} texts that both models read; give "
-            f"{LEAST_TEXTS} or more"
+    for text, reason in list(reasons.items())[:1]:
+        changes.append(
+            f"{plural(len(reasons), 'text')} left out that a model cannot read (the first, "
+            f"{sources[text]}: {reason})"
         )
-    first = next(text for text in sources if text in reasons)
-    changes.append(
-        f"{plural(len(reasons), 'text')} left out that a model cannot read (the first, "
-        f"{sources[first]}: {reasons[first]})"
-    )
-    return readable_texts
+    return kept
 
 
-def _chosen(
-    texts: Sequence[str],
-    readers: Sequence[Model],
-    words: int,
-    most: int,
-    seed: Seed,
-    notes: list[str],
-) -> list[tuple[int, ChosenWords]]:
-    """The texts that words are removed from, with their numbers; words that a model does not read
-    are left out."""
-    drawn = list(range(len(texts)))
-    if len(texts) > most:
-        random = np.random.default_rng(derive_seed(seed, "compared texts"))
-        drawn = sorted(random.choice(len(texts), most, replace=False).tolist())
-        notes.append(f"words were removed from {most} of the {len(texts)} texts, drawn at random")
-    if any(takes_apart(texts[at]) for at in drawn):
-        notes.append(TAKEN_APART)
-    chosen = []
-    for at in drawn:
-        span = common_span(
-            [(0, len(texts[at])), *(model.read_span(texts[at]) for model in readers)]
-        )
-        chosen.append((at, choose_words(texts[at], words, seed, span)))
-    if short := sum(text.length < 2 for _, text in chosen):
-        notes.append(f"{short} texts have fewer than two words, and none was removed from them")
-    if unread := [text for _, text in chosen if text.unread]:
-        notes.append(
-            f"{sum(text.unread for text in unread)} words of {len(unread)} texts are past what one "
-            "of the models "
-            "reads: none of them was removed, and their change is unknown; the first text is "
-            f"{unread[0].text[:40]!r}..."
-        )
-    return [(at, text) for at, text in chosen if text.length > 1 and text.words]
+def matched_threshold(
+    threshold: float,
+    first: Float[np.ndarray, " pairs"],
+    second: Float[np.ndarray, " pairs"],
+    *,
+    seed: Seed = 0,
+) -> Estimate:
+    """The threshold of the second model that accepts as many near-duplicates as `threshold` does
+    with the first, with the 95 % interval of a paired bootstrap over the near-duplicates.
+
+    >>> first, second = np.array([0.2, 0.6, 0.8]), np.array([0.5, 0.7, 0.9])
+    >>> matched_threshold(0.6, first, second).value
+    0.7
+    """
+
+    def matching(first: np.ndarray, second: np.ndarray) -> float:
+        hits = int((first >= threshold).sum())
+        ordered = np.sort(second)
+        return float(ordered[-hits] if hits else np.nextafter(ordered[-1], np.inf))
+
+    random = np.random.default_rng(derive_seed(seed, "matched threshold"))
+    drawn = random.integers(len(first), size=(DRAWS, len(first)))
+    draws = [matching(first[members], second[members]) for members in drawn]
+    value = matching(first, second)
+    low, high = np.quantile(draws, ENDS, method="nearest").tolist()
+    return Estimate(value, min(low, value), max(high, value), n=len(first), method="bootstrap")
 
 
-def _checked(
-    models: Models,
-    pairs: Sequence[Pair],
-    tolerance: float,
-    threshold: float | None,
-    seed: Seed,
-    notes: list[str],
-    count: Callable[[int], None],
-) -> tuple[list[Difference], MatchedThreshold | None]:
-    """The differences in the check's areas under the curve, and the thresholds that keep as many
-    near-duplicates."""
-    before, after = (
-        similarities(model, pairs, progress=lambda done, total: count(CHUNK)) for model in models
-    )
-    measured = PairSimilarities(tuple(pairs), before, cosines=all(map(gives_cosines, models)))
-    sides = {
-        kind: (before[members], after[members]) for kind, members in measured.opposites.items()
-    }
-    near = before[measured.near], after[measured.near]
+def _auc_rows(scored: ScoredPairs, tolerance: float, seed: Seed) -> list[Difference]:
+    """The AUC of every kind of opposite against near-duplicates, tested together."""
+    before, after = scored.similarities
+    near, opposites = scored.near, scored.opposites
+    sides = {kind: (before[members], after[members]) for kind, members in opposites.items()}
     rows = []
-    for kind, change in auc_changes(sides, near, seed=seed).items():
-        members = measured.opposites.get(kind, measured.opposite)
-        opposites = int(members.sum())
-        enough = min(opposites, int(measured.near.sum())) >= LEAST_TEXTS
+    for kind, change in auc_changes(sides, (before[near], after[near]), seed=seed).items():
+        members = opposites.get(kind, scored.opposite)
+        count = int(members.sum())
+        enough = min(count, int(near.sum())) >= LEAST_TEXTS
         row = Difference(
             part=CHECK,
             name=ALL_KINDS if kind == TOGETHER else kind,
-            count=opposites,
-            first=auc(before[members], near[0]),
-            second=auc(after[members], near[1]),
-            difference=change.value,
-            low=change.low if enough else None,
-            high=change.high if enough else None,
+            count=count,
+            first=auc(before[members], before[near]),
+            second=auc(after[members], after[near]),
+            change=_shared(change) if enough else Estimate(change.value),
             margin=tolerance,
-            p=min(1.0, FAMILIES * (1.0 if change.p is None else change.p)),
         )
         rows.append(row)
-    if few := [row.name for row in rows if row.low is None]:
+    return rows
+
+
+def _shared(change: Estimate) -> Estimate:
+    """The change with its p-value among all families of tests."""
+    return replace(change, p=min(1.0, _FAMILIES * (1.0 if change.p is None else change.p)))
+
+
+def _share_rows(
+    scored: ScoredPairs, thresholds: tuple[float, float], tolerance: float
+) -> list[Difference]:
+    """False hits of opposites and recall of near-duplicates by kind, at each model's threshold."""
+    hits = scored.similarities >= np.array(thresholds)[:, None]
+    parts: dict[str, dict[str, Mask]] = {
+        FALSE_HITS: {**scored.opposites, ALL_KINDS: scored.opposite},
+        RECALL: {**scored.near_kinds, ALL_KINDS: scored.near},
+    }
+    rows = []
+    for part, groups in parts.items():
+        for name, members in groups.items():
+            first, second = hits[:, members].astype(float)
+            row = Difference(
+                part=part,
+                name=name,
+                count=len(first),
+                first=float(first.mean()),
+                second=float(second.mean()),
+                change=mean_estimate(second - first, (-1.0, 1.0), over="pairs"),
+                margin=tolerance,
+            )
+            rows.append(row)
+    return rows
+
+
+def changed_neighbours(
+    texts: Sequence[str], first: Float[Tensor, "texts d"], second: Float[Tensor, "texts e"]
+) -> list[ChangedNeighbour]:
+    """The texts whose nearest other text by cosine is another in the second model, those with the
+    largest margins first.
+
+    Args:
+        texts: the texts.
+        first, second: their vectors in either model, at length one.
+    """
+    changed = []
+    for start in range(0, len(texts), _BLOCK):
+        cosines = [units[start : start + _BLOCK] @ units.T for units in (first, second)]
+        rows = torch.arange(len(cosines[0]))
+        for block in cosines:  # no text is its own neighbour
+            block[rows, rows + start] = -torch.inf
+        old, new = (block.argmax(dim=1) for block in cosines)
+        margins = [block[rows, old] - block[rows, new] for block in cosines]
+        # Nearer by less than this is a tie.
+        differs = (margins[0] > _TIE) | (margins[1] < -_TIE)
+        for row in differs.nonzero().flatten().tolist():
+            changed.append(
+                ChangedNeighbour(
+                    text=texts[start + row],
+                    old=texts[int(old[row])],
+                    new=texts[int(new[row])],
+                    first=float(margins[0][row]),
+                    second=float(margins[1][row]),
+                )
+            )
+    return sorted(changed, key=lambda each: -min(each.first, -each.second))
+
+
+def _texts_of_words(
+    texts: Sequence[str], models: Sequence[Model], most: int, seed: Seed
+) -> tuple[list[str], list[str]]:
+    """The texts that words are deleted from, each cut to what both models read; and notes on the
+    others."""
+    places = range(len(texts))
+    notes = []
+    if len(texts) > most:
+        random = np.random.default_rng(derive_seed(seed, "compared texts"))
+        places = sorted(random.choice(len(texts), most, replace=False).tolist())
+        notes.append(f"words were deleted from {most} of the {len(texts)} texts, drawn at random")
+    cut, unread = [], 0
+    for text in map(texts.__getitem__, places):
+        starts, stops = zip(*(model.read_span(text) for model in models), strict=True)
+        read = text[max(starts) : min(stops)]
+        unread += read.strip() != text.strip()
+        cut.append(read)
+    if unread:
         notes.append(
-            f"fewer than {LEAST_TEXTS} pairs, or near-duplicates, have no interval and no verdict: "
-            f"{', '.join(few)}"
+            f"{plural(unread, 'text')} longer than what both models read: the words past that were "
+            "not deleted, and their changes are unknown"
         )
-    return rows, None if threshold is None else MatchedThreshold.of(
-        threshold, measured, after, seed=seed
-    )
+    kept = [text for text in cut if len(word_spans(text)) > 1]
+    if short := len(cut) - len(kept):
+        notes.append(f"{plural(short, 'text')} of fewer than two words: none was deleted")
+    if any(map(takes_apart, kept)):
+        notes.append(TAKEN_APART)
+    return kept, notes
+
+
+def _removal_rows(
+    models: Sequence[Model],
+    texts: Sequence[str],
+    words_per_text: int,
+    tolerance: float,
+    seed: Seed,
+    progress: Callable[[int, int], None],
+) -> list[Difference]:
+    """The mean relative change without a word, by kind of word: the mean over texts of the text's
+    own mean, tested together."""
+    tables = []
+    for number, model in enumerate(models):
+
+        def report(done: int, total: int, before: int = number) -> None:
+            progress(before * total + done, 2 * total)
+
+        found = word_effects(
+            model, texts, words_per_text=words_per_text, seed=seed, progress=report
+        )
+        tables.append(found.table()[["text", "start", "kind", "change"]])
+    both = tables[0].merge(tables[1], on=["text", "start", "kind"], suffixes=("_first", "_second"))
+    groups = {EVERY_WORD: both, **dict(list(both.groupby("kind")))}
+    means = {
+        name: group.groupby("text")[["change_first", "change_second"]].mean()
+        for name, group in groups.items()
+    }
+    means = {name: mean for name, mean in means.items() if len(mean) >= LEAST_TEXTS}
+    if not means:
+        return []
+    differences = [
+        (mean["change_second"] - mean["change_first"]).reindex(range(len(texts)))
+        for mean in means.values()
+    ]
+    margins = [tolerance * float(mean.to_numpy().mean()) for mean in means.values()]
+    tests = mean_changes(np.stack(differences), np.array(margins), [None] * len(margins), seed=seed)
+    return [
+        Difference(
+            part=REMOVAL,
+            name=name,
+            count=len(mean),
+            first=float(mean["change_first"].mean()),
+            second=float(mean["change_second"].mean()),
+            change=_shared(test),
+            margin=margin,
+        )
+        for (name, mean), test, margin in zip(means.items(), tests, margins, strict=True)
+    ]

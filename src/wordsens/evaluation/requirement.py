@@ -4,7 +4,7 @@ an earlier check."""
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from os import PathLike
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.similarities import PairSimilarities
+from wordsens.evaluation.pairs import ScoredPairs
 from wordsens.files import named_path, small_text, writing
 from wordsens.intervals import TOGETHER, auc, auc_changes, auc_estimate
 from wordsens.results import Result
@@ -172,131 +172,123 @@ class Gated(Result):
         return "\n".join([*self.answer, *(f"FAILED: {failure}" for failure in self.failures)])
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """The similarities of an earlier check.
+def numbers_of(row: Mapping[str, Any], *estimates: str) -> dict[str, Any]:
+    """The numbers of a row, the estimates of these names split into value, low and high; None for
+    one that is None.
 
-    Attributes:
-        model: its name then.
-        identity: of its weights then.
-        values: the similarity of every pair, by the pair's key.
+    >>> from wordsens.results import Estimate
+    >>> numbers_of({"pairs": 9, "auc": Estimate(0.5, 0.4, 0.6)}, "auc")
+    {'pairs': 9, 'auc': 0.5, 'auc_low': 0.4, 'auc_high': 0.6}
     """
-
-    model: str
-    identity: str
-    values: dict[str, float]
-
-    @classmethod
-    def of(cls, measured: PairSimilarities, *, model: str, identity: str) -> "Baseline":
-        """The similarities without their texts: a pair is named by a hash."""
-        pairs = zip(measured.pairs, measured.values, strict=True)
-        return cls(model, identity, {pair_key(pair): float(value) for pair, value in pairs})
-
-    @classmethod
-    def read(cls, path: str | PathLike[str]) -> "Baseline":
-        """The baseline in the file; InputError where there is no such file, or it was not written
-        by `write`."""
-        path = named_path("baseline", path)
-        text = small_text(path, "baseline", most=_MOST_BYTES)
-        try:
-            document = json.loads(text)
-            if document["format"] != _FORMAT:
-                raise ValueError(f"its format is {document['format']!r}, not {_FORMAT}")
-            values = {str(key): float(value) for key, value in document["similarities"].items()}
-            if not np.isfinite(list(values.values())).all():
-                raise ValueError("a similarity is not a finite number")
-            return cls(str(document["model"]), str(document["identity"]), values)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(
-                f"`baseline`: the file {str(path)!r} is no baseline ({type(error).__name__}: "
-                f"{error}); write one with "
-                "--save-baseline"
-            ) from error
-
-    def write(self, path: str | PathLike[str]) -> None:
-        """Save it as JSON; InputError where the file cannot be written."""
-        named = {"model": self.model, "identity": self.identity, "similarities": self.values}
-        place = Path(path).expanduser()
-        with writing("path", place):
-            place.write_text(
-                json.dumps({"format": _FORMAT, **named}, indent=1) + "\n", encoding="utf-8"
-            )
-
-    def drops(
-        self, measured: PairSimilarities, *, seed: Seed
-    ) -> tuple[dict[str, dict[str, float]], list[str]]:
-        """Every kind's AUC against near-duplicates before and after, over the pairs that both
-        checks have, with the joint p-value of a fall; and notes on what is left out.
-
-        Raises:
-            InputError: the two have no opposites or no near-duplicates in common, or the baseline
-                is vacuous.
-        """
-        now = measured.values
-        before = np.array([self.values.get(pair_key(pair), np.nan) for pair in measured.pairs])
-        known = ~np.isnan(before)
-        near = measured.near & known
-        kinds = {kind: members & known for kind, members in measured.opposites.items()}
-        compared = {kind: members for kind, members in kinds.items() if members.any()}
-        if not compared or not near.any():
-            raise InputError(
-                "`baseline` has no opposites or no near-duplicates in common with this check; save "
-                "a new one for these "
-                "pairs with --save-baseline"
-            )
-        earlier = {kind: before[members] for kind, members in compared.items()}
-        floor = on_the_floor(earlier, before[near])
-        if len(floor) == len(compared):
-            raise InputError(vacuous(floor))
-        notes = [
-            f"{kind}: none of its pairs is in the baseline"
-            for kind in kinds
-            if kind not in compared
-        ]
-        if floor:
-            notes.append(
-                f"the baseline protects nothing for {', '.join(floor)}: its AUC was at the floor"
-            )
-        if few := [
-            f"{kind} ({members.sum()})"
-            for kind, members in compared.items()
-            if members.sum() < _FEW
-        ]:
-            notes.append(f"so few pairs of a kind show only a large drop: {', '.join(few)}")
-        if new := int((~known).sum()):
-            notes.append(
-                f"{new} of {len(known)} pairs are not in the baseline and were left out of the "
-                "comparison"
-            )
-        sides = {kind: (earlier[kind], now[members]) for kind, members in compared.items()}
-        second = before[near], now[near]
-        drops = {}
-        for kind, change in auc_changes(sides, second, falls=True, seed=seed).items():
-            members = np.any([*compared.values()], axis=0) if kind == TOGETHER else compared[kind]
-            was = auc(before[members], second[0])
-            p = 1.0 if change.p is None else change.p
-            drops[kind] = {"before": was, "after": was + change.value, "p": p}
-        return drops, notes
+    numbers: dict[str, Any] = {}
+    for name, value in row.items():
+        numbers[name] = value
+        if name in estimates:
+            parts = {"": "value", "_low": "low", "_high": "high"}
+            numbers |= {name + end: getattr(value, part, None) for end, part in parts.items()}
+    return numbers
 
 
-def on_the_floor(opposites: Mapping[str, np.ndarray], near: np.ndarray) -> list[str]:
+def read_baseline(path: str | PathLike[str]) -> dict[str, float]:
+    """The similarities of an earlier check, by the pairs' keys.
+
+    Raises:
+        InputError: there is no such file, or it was not written by `write_baseline`.
+    """
+    path = named_path("baseline", path)
+    text = small_text(path, "baseline", most=_MOST_BYTES)
+    try:
+        document = json.loads(text)
+        if document["format"] != _FORMAT:
+            raise ValueError(f"its format is {document['format']!r}, not {_FORMAT}")
+        values = {str(key): float(value) for key, value in document["similarities"].items()}
+        if not np.isfinite(list(values.values())).all():
+            raise ValueError("a similarity is not a finite number")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"`baseline`: the file {str(path)!r} is no baseline ({type(error).__name__}: "
+            f"{error}); write one with --save-baseline"
+        ) from error
+    return values
+
+
+def write_baseline(path: str | PathLike[str], scored: ScoredPairs) -> None:
+    """Save the similarities of the first model as JSON, each pair named by a hash.
+
+    Raises:
+        InputError: the file cannot be written, or every kind is at the floor.
+    """
+    opposites = {kind: scored.values[each] for kind, each in scored.opposites.items()}
+    _require_room(opposites, scored.values[scored.near])
+    keys = map(pair_key, scored.pairs)
+    document = {
+        "format": _FORMAT,
+        "model": scored.models[0],
+        "identity": scored.identities[0],
+        "similarities": dict(zip(keys, scored.values.tolist(), strict=True)),
+    }
+    place = Path(path).expanduser()
+    with writing("path", place):
+        place.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def auc_drops(
+    earlier: Mapping[str, float], scored: ScoredPairs, *, seed: Seed
+) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """The AUC of every kind against near-duplicates before and after, over the pairs that both
+    checks have, with the joint p-value of a fall; and notes on what is left out.
+
+    Raises:
+        InputError: the two have no opposites or no near-duplicates in common, or every kind is at
+            the floor.
+    """
+    now = scored.values
+    before = np.array([earlier.get(pair_key(pair), np.nan) for pair in scored.pairs])
+    known = ~np.isnan(before)
+    near = scored.near & known
+    kinds = {kind: members & known for kind, members in scored.opposites.items()}
+    compared = {kind: members for kind, members in kinds.items() if members.any()}
+    if not compared or not near.any():
+        raise InputError(
+            "`baseline` has no opposites or no near-duplicates in common with this check; save a "
+            "new one for these pairs with --save-baseline"
+        )
+    sides = {kind: (before[members], now[members]) for kind, members in compared.items()}
+    floor = _require_room({kind: side[0] for kind, side in sides.items()}, before[near])
+    few = [f"{kind} ({len(side[0])})" for kind, side in sides.items() if len(side[0]) < _FEW]
+    absent = [kind for kind in kinds if kind not in compared]
+    notes = {
+        f"no pair of {', '.join(absent)} is in the baseline": absent,
+        f"the baseline protects nothing for {', '.join(floor)}: its AUC was at the floor": floor,
+        f"few pairs of a kind show only a large drop: {', '.join(few)}": few,
+        f"{(~known).sum()} of {len(known)} pairs are not in the baseline and were left out of the "
+        "comparison": not known.all(),
+    }
+    drops = {}
+    second = before[near], now[near]
+    for kind, change in auc_changes(sides, second, falls=True, seed=seed).items():
+        members = np.any([*compared.values()], axis=0) if kind == TOGETHER else compared[kind]
+        was = auc(before[members], second[0])
+        p = 1.0 if change.p is None else change.p
+        drops[kind] = {"before": was, "after": was + change.value, "p": p}
+    return drops, [note for note, holds in notes.items() if holds]
+
+
+def _require_room(opposites: Mapping[str, np.ndarray], near: np.ndarray) -> list[str]:
     """The kinds whose AUC has an interval that reaches down to the floor, so that a fall could not
-    be seen."""
-    return [
+    be seen; InputError where all do."""
+    floor = [
         kind
         for kind, values in opposites.items()
         if (auc_estimate(values, near).low or 0.0) < _FLOOR
     ]
-
-
-def vacuous(kinds: Iterable[str]) -> str:
-    """The refusal of a baseline that no model can fail."""
-    return (
-        f"`baseline` is vacuous: the AUC of {', '.join(kinds)} is at the floor, where no model can "
-        "be worse, so that "
-        "the gate would pass whatever replaces this model; require numbers instead, such as "
-        "--require 'recall >= .8'"
-    )
+    if len(floor) == len(opposites):
+        raise InputError(
+            f"`baseline` is vacuous: the AUC of {', '.join(floor)} is at the floor, where no model "
+            "can be worse, so that the gate would pass whatever replaces this model; require "
+            "numbers instead, such as --require 'recall >= .8'"
+        )
+    return floor
 
 
 def pair_key(pair: Pair) -> str:

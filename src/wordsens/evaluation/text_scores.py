@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_count
-from wordsens.evaluation.similarities import SIMILARITY_OF, similarity_of
+from wordsens.evaluation.pairs import SIMILARITY_OF, similarity_of
 from wordsens.evaluation.texts import Progress, encoded
 from wordsens.maps.transformer.features import TransformerFeatures, map_of
 from wordsens.models.classifier import REGRESSION, Classifier, as_classifier

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -87,17 +88,23 @@ def common_span(spans: Sequence[Span]) -> Span:
     return start, max(start, stop)
 
 
+Item = TypeVar("Item", str, tuple[str, str])
+"""A text, or a pair of texts."""
+
+
 def encoded(
-    encode: Callable[[list[str]], Tensor],
-    texts: Sequence[str],
+    encode: Callable[[list[Item]], Tensor],
+    items: Sequence[Item],
     progress: Progress = lambda done: None,
 ) -> Float[Tensor, "m ..."]:
-    """The rows that `encode` gives the texts, each text once; texts of like length go together."""
-    order = sorted(set(texts), key=lambda text: (len(text), text))
-    rows: dict[str, Tensor] = {}
+    """The rows that `encode` gives the texts, or pairs of texts, each once; those of like length go
+    together."""
+    sizes = {item: len(item if isinstance(item, str) else "".join(item)) for item in items}
+    order = sorted(sizes, key=lambda item: (sizes[item], item))
+    rows: dict[Item, Tensor] = {}
     while order:
-        count = max(1, min(_TOGETHER, _CHARACTERS // max(1, len(order[0]))))
+        count = max(1, min(_TOGETHER, _CHARACTERS // max(1, sizes[order[0]])))
         chunk, order = order[:count], order[count:]
-        rows |= dict(zip(chunk, encode(chunk), strict=True))
+        rows |= zip(chunk, encode(chunk), strict=True)
         progress(len(chunk))
-    return torch.stack([rows[text] for text in texts]) if texts else torch.empty(0)
+    return torch.stack([rows[item] for item in items]) if items else torch.empty(0)

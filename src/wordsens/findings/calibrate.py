@@ -3,20 +3,21 @@ budgets cost."""
 
 import math
 
-from wordsens.display.numbers import Estimate, as_sentences, decimals, percent, plural
+from wordsens.display.numbers import Estimate, as_sentences, column, decimals, percent, plural
 from wordsens.display.view import Chart, Table, View
 from wordsens.evaluation.calibrate import Calibration, OperatingPoint
+from wordsens.intervals import ends
 
 
 def answer(calibration: Calibration) -> tuple[str, ...]:
     """The threshold with what it keeps and lets through, or that there is none, and which pairs
     were left out or replaced; then the same with the other use of the guard."""
     first, *others = _sentences(calibration)
-    return " ".join(filter(None, [first, as_sentences(*calibration.changes)])), *others
+    return " ".join(filter(None, [first, as_sentences(*calibration.scored.changes)])), *others
 
 
 def _sentences(calibration: Calibration) -> tuple[str, ...]:
-    budget, count = percent(calibration.budget), int(calibration.measured.opposite.sum())
+    budget, count = percent(calibration.budget), int(calibration.scored.opposite.sum())
     other = calibration.point_at(calibration.budget, guard=not calibration.guard)
     where = "without the guard" if calibration.guard else "with the guard"
     point = calibration.point
@@ -31,13 +32,10 @@ def _sentences(calibration: Calibration) -> tuple[str, ...]:
                 f"which none passes; {count} can show {best} at best.",
             )
         if other.threshold is not None:
-            sentence += (
-                f"; {where} {decimals(other.threshold)} does and keeps "
-                f"{percent(other.recall or 0.0)}"
-            )
+            sentence += f"; {where} {decimals(other.threshold)} does and keeps {_kept(other)}"
         return (f"{sentence}.",)
     guarded = " and the guard" if calibration.guard else ""
-    whose = "package's " if calibration.measured.has_stand_ins else ""
+    whose = "package's " if calibration.scored.has_stand_ins else ""
     first = (
         f"With the threshold {decimals(point.threshold)}{guarded}, {calibration.model} keeps "
         f"{_kept(point)} of the {whose}near-duplicates, and {point.hits} of {count} opposites pass "
@@ -46,13 +44,12 @@ def _sentences(calibration: Calibration) -> tuple[str, ...]:
     )
     if other.threshold is None:
         return first, f"{where.capitalize()} no threshold serves."
-    costs = f"the threshold {decimals(other.threshold)} keeps {percent(other.recall or 0.0)}"
+    costs = f"the threshold {decimals(other.threshold)} keeps {_kept(other)}"
     return first, f"{where.capitalize()} {costs}."
 
 
 def _kept(point: OperatingPoint) -> str:
-    low, high = point.recall_low or 0.0, point.recall_high or 0.0
-    return f"{percent(point.recall or 0.0)} ({100 * low:.0f} to {100 * high:.0f} %)"
+    return column([point.recall], "%")[0]
 
 
 def in_distance(calibration: Calibration, name: str) -> str:
@@ -103,18 +100,13 @@ def _budgets(calibration: Calibration) -> Table:
             f"threshold{suffix}": [
                 "none" if point.threshold is None else decimals(point.threshold) for point in points
             ],
-            f"keeps{suffix}": [
-                None
-                if point.recall is None
-                else Estimate(point.recall, point.recall_low, point.recall_high)
-                for point in points
-            ],
+            f"keeps{suffix}": [point.recall for point in points],
             f"pass{suffix}": [point.hits for point in points],
         }
         units[f"keeps{suffix}"] = "%"
     note = (
         "Keeps: near-duplicates at or above the threshold, with the 95 % confidence interval. "
-        f"Pass: opposites that are, of {int(calibration.measured.opposite.sum())}; with the guard, "
+        f"Pass: opposites that are, of {int(calibration.scored.opposite.sum())}; with the guard, "
         "those that it does not call different. Each budget holds at "
         f"{percent(calibration.confidence)} confidence for pairs that are drawn like these."
     )
@@ -130,9 +122,10 @@ def _chart(calibration: Calibration) -> Chart:
     for guard, name in ((False, "threshold alone"), (True, "threshold and guard")):
         points = [calibration.point_at(limit, guard=guard) for limit in limits]
         columns["limit"] += limits
-        columns["kept"] += [point.recall or 0.0 for point in points]
-        columns["kept low"] += [point.recall_low or 0.0 for point in points]
-        columns["kept high"] += [point.recall_high or 0.0 for point in points]
+        recalls = [point.recall or Estimate(0.0, 0.0, 0.0) for point in points]
+        columns["kept"] += [recall.value for recall in recalls]
+        columns["kept low"] += [ends(recall)[0] for recall in recalls]
+        columns["kept high"] += [ends(recall)[1] for recall in recalls]
         columns["use"] += [name] * len(limits)
     upper = (
         f"upper limit of the share of opposites that pass ({calibration.confidence:g} confidence)"

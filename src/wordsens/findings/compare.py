@@ -1,206 +1,157 @@
 """What a comparison of two models says: its sentences, and the rows of every part."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from wordsens.display.numbers import Estimate, as_sentences, minus
-from wordsens.display.view import ColouredWord, Table, View, Words
-from wordsens.evaluation.compare import Comparison
-from wordsens.evaluation.difference import (
+from wordsens.display.numbers import as_sentences, number, percent, plural
+from wordsens.display.view import Table, View
+from wordsens.evaluation.compare import (
     ALL_KINDS,
     CHECK,
+    FALSE_HITS,
     NEIGHBOURS,
-    RANK,
+    RECALL,
     REMOVAL,
-    WORD,
+    Comparison,
     Difference,
-    with_interval,
 )
-from wordsens.evaluation.neighbours import ChangedNeighbour
 from wordsens.evaluation.texts import LEAST_TEXTS
 
 _NAMED = 3
 """Rows that a sentence names."""
 
-_PARTS = {
-    CHECK: "flipped meanings",
-    REMOVAL: "kinds of words",
-    WORD: "single words",
-    RANK: "words' ranks",
-    NEIGHBOURS: "neighbours",
-}
-
 _TITLES = {
-    CHECK: "Flipped meanings: area under the curve, opposites against near-duplicates",
-    REMOVAL: "Kinds of words: how far a text moves without one",
-    RANK: "Words' ranks among the words of their text, 0 the least and 1 the most",
-    WORD: "Single words: how far a text moves without it",
-    NEIGHBOURS: "Neighbours: texts whose nearest is another, and the share of the nearest that is "
-    "kept",
+    CHECK: "AUC: opposites against near-duplicates",
+    FALSE_HITS: "False hits: share of opposites accepted, each model at its threshold",
+    RECALL: "Recall: share of near-duplicates accepted, each model at its threshold",
+    REMOVAL: "Mean relative change of a text's vector when one word is deleted",
 }
 
-_ROWS = 12
-"""Rows of a part that are shown at once: those that count first, then the largest differences."""
-
-_CHANGED = 5
-"""Texts with another first neighbour that are shown."""
+_CHANGED, _SHORT = 8, 120
+"""Texts with another nearest text that are shown, and the characters of each."""
 
 
 def answer(comparison: Comparison) -> tuple[str, ...]:
-    """The overall answer first, with the texts and pairs that were left out or replaced; nothing is
-    said of a row whose interval includes the opposite, or no difference."""
+    """How many comparisons differ, with what was left out or replaced; the threshold of the second
+    model; the kinds whose AUC changed; and how many texts have another nearest text."""
     first, *others = _sentences(comparison)
     return " ".join(filter(None, [first, as_sentences(*comparison.changes)])), *others
 
 
 def _sentences(comparison: Comparison) -> Iterator[str]:
-    rows = [row for row in comparison.rows if row.differs]
-    if rows:
-        counts = {part: sum(row.part == part for row in rows) for part in _PARTS}
-        parts = ", ".join(f"{_PARTS[part]} ({count})" for part, count in counts.items() if count)
+    names = f"{comparison.first} and {comparison.second}"
+    tested = [row for row in comparison.rows if row.change.p is not None]
+    differing = [row for row in tested if row.differs]
+    where = f"{plural(len(tested), 'tested comparison')} over {plural(comparison.texts, 'text')}"
+    open_rows = sum(not row.excluded for row in tested)
+    if differing:
+        yield f"{names} differ in {len(differing)} of {where}."
+    elif not tested:
         yield (
-            f"{comparison.second} differs from {comparison.first} in {len(rows)} of "
-            f"{len(comparison.rows)} comparisons "
-            f"over {comparison.texts} texts: {parts}."
+            f"Nothing could be compared between {names}: too few texts have two words or more; "
+            f"give {LEAST_TEXTS} or more that have."
+        )
+    elif comparison.apart == 0:
+        yield f"No difference between {names}: their vectors are the same."
+    elif open_rows:
+        yield (
+            f"No difference between {names} is certain in {where}; {open_rows} of them cannot "
+            "exclude one: give more pairs or texts."
         )
     else:
-        yield from _no_difference(comparison)
-    if (matched := comparison.matched) is not None:
-        second = math.floor(matched.second * 1e4) / 1e4  # rounded up it would keep fewer
+        yield f"No difference between {names} beyond the tolerance in {where}."
+    if (second := comparison.second_threshold) is not None:
+        lower = math.floor(second.value * 1e4) / 1e4  # rounded up it would accept fewer
+        hits, recall = (comparison[f"{part}.{ALL_KINDS}"] for part in (FALSE_HITS, RECALL))
         yield (
-            f"A threshold of {matched.first:.4g} with the first model is {second:.4f} with the "
-            f"second (95 %: {matched.second_low:.4f} to {matched.second_high:.4f}): they keep "
-            f"{matched.recall:.0%} and {matched.recall_second:.0%} of near-duplicates; "
-            f"{matched.false_hits_first:.0%} and {matched.false_hits_second:.0%} of opposites pass."
+            f"A threshold of {number(comparison.threshold or 0.0)} with the first model is "
+            f"{lower:.4f} with the second (95 %: {second.low:.4f} to {second.high:.4f}): they "
+            f"accept {percent(recall.first)} and {percent(recall.second)} of near-duplicates and, "
+            f"wrongly, {percent(hits.first)} and {percent(hits.second)} of opposites."
         )
-    yield from _meanings(comparison, [row for row in rows if row.part == CHECK])
+    yield from _meanings(comparison, [row for row in differing if row.part == CHECK])
+    for row in comparison.rows:
+        if row.part == NEIGHBOURS:
+            changed = f"{len(comparison.changed)} of {plural(row.count, 'text')}"
+            yield f"In the second model {changed} have another nearest text."
 
 
-def _no_difference(comparison: Comparison) -> Iterator[str]:
-    first, second = comparison.first, comparison.second
-    beyond = f"beyond {comparison.tolerance:.0%}"
-    if not comparison.rows:
-        yield (
-            f"Nothing could be compared between {first} and {second}: too few of the "
-            f"{comparison.texts} texts have two "
-            f"words or more; give {LEAST_TEXTS} or more that have."
-        )
-        return
-    undecided = sum(not row.excluded for row in comparison.rows)
-    where = f"{len(comparison.rows)} comparisons over {comparison.texts} texts"
-    if comparison.apart == 0:
-        yield f"No difference between {first} and {second} in {where}: their vectors are the same."
-    elif undecided:
-        yield (
-            f"No difference between {first} and {second} is certain in {where}; {undecided} of "
-            "them cannot exclude one "
-            f"{beyond}: give more pairs or texts."
-        )
-    else:
-        yield f"No difference between {first} and {second} {beyond} in {where}."
-
-
-def _meanings(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
+def _meanings(comparison: Comparison, rows: list[Difference]) -> Iterator[str]:
+    """The kinds of opposites that the second model tells less, or more, from near-duplicates."""
     kinds = [row for row in rows if row.name != ALL_KINDS] or rows
-    fewer, more = (
-        [row for row in kinds if row.difference < 0],
-        [row for row in kinds if row.difference > 0],
-    )
-    keep = f"keep {comparison.first} where these matter, or add a reranker"
-    anew = "thresholds set before may now be too strict; set them anew"
-    for some, how, advice in ((fewer, "fewer", keep), (more, "more", anew)):
+    remedies = {
+        "fewer": f"keep {comparison.first} where these matter, or add a reranker",
+        "more": "thresholds set before may now be too strict; set them again",
+    }
+    for how, remedy in remedies.items():
+        some = [row for row in kinds if (row.change.value < 0) == (how == "fewer")]
+        some.sort(key=lambda row: -abs(row.change.value))
+        named = [
+            f"{row.name} (AUC {row.first:.3f} to {row.second:.3f}, {plural(row.count, 'pair')})"
+            for row in some[:_NAMED]
+        ]
+        named += [f"{len(some) - _NAMED} more"] * (len(some) > _NAMED)
         if some:
-            listed = [
-                f"{row.name} AUC {row.first:.3f} to {row.second:.3f}, {with_interval(row)}, "
-                f"{row.count} pairs"
-                for row in sorted(some, key=lambda row: -abs(row.difference))[:_NAMED]
-            ]
-            listed += [f"and {len(some) - _NAMED} more"] * (len(some) > _NAMED)
-            said = f"tells {how} opposites from near-duplicates: {'; '.join(listed)}"
-            yield f"{comparison.second} {said}. To do: {advice}."
-
-
-def _short(text: str, most: int = 60) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= most else plain[:most].rsplit(" ", 1)[0] + " ..."
+            yield (
+                f"{comparison.second} tells {how} opposites from near-duplicates: "
+                f"{', '.join(named)}. To do: {remedy}."
+            )
 
 
 def view(comparison: Comparison) -> View:
-    """The sentences, the rows of every part with their intervals, and the texts whose neighbours
+    """The sentences, the rows of every part with their intervals, and the texts whose nearest text
     changed."""
     first, *others = answer(comparison)
-    parts: list[Any] = [*others]
-    parts += [table for part in _TITLES if len(table := _part(comparison, part))]
-    if comparison.changed:
-        parts.append(_changed_texts(comparison))
-    vectors = f"A text's two vectors, at length one, lie {comparison.apart or 0:.2g} apart (mean)."
+    tables = [_part(comparison, part) for part in _TITLES]
+    tables.append(_changed_texts(comparison))
+    apart = comparison.apart
+    vectors = (
+        [] if apart is None else [f"the mean distance of a text's two unit vectors is {apart:.2g}"]
+    )
     return View(
         first,
-        tuple(parts),
+        (*others, *(table for table in tables if len(table))),
         failures=comparison.failures,
         passed="All requirements are met." if comparison.requirements and comparison.passed else "",
-        notes=comparison.notes if comparison.apart is None else (vectors, *comparison.notes),
+        notes=(*vectors, *comparison.notes),
     )
 
 
 def _part(comparison: Comparison, part: str) -> Table:
-    """The rows of one part: those that count first, then the largest differences."""
-    rows = [row for row in comparison.rows if row.part == part and row.low is not None]
-    rows.sort(key=lambda row: (not row.differs, -abs(row.difference)))
-    first, second = ("two calls", "two models") if part == NEIGHBOURS else ("first", "second")
-    columns = {
-        "": [row.name for row in rows],
-        first: [row.first for row in rows],
-        second: [row.second for row in rows],
-        "difference": [Estimate(row.difference, row.low, row.high) for row in rows],
-        "differs": [row.differs for row in rows],
-        "pairs" if part == CHECK else "texts": [row.count for row in rows],
+    """The rows of one part: those that differ first, then the largest changes."""
+    rows = [row for row in comparison.rows if row.part == part]
+    rows.sort(key=lambda row: (not row.differs, -abs(row.change.value)))
+    shares = part in (FALSE_HITS, RECALL)
+    columns: dict[str, Any] = {
+        "kind": [row.name for row in rows],
+        "first": [row.first for row in rows],
+        "second": [row.second for row in rows],
+        "change": [row.change for row in rows],
     }
+    if not shares:
+        columns["differs"] = [row.differs for row in rows]
+    columns["texts" if part == REMOVAL else "pairs"] = [row.count for row in rows]
     note = (
-        f"First: {comparison.first}; second: {comparison.second}. Brackets: 95 % confidence "
-        "intervals. Differs: beyond "
-        f"{comparison.tolerance:.3g} in a test of all rows together."
+        f"First: {comparison.first}; second: {comparison.second}. Change: second minus first, "
+        "with the 95 % confidence interval."
     )
-    most = _ROWS if part in (RANK, WORD) else len(rows)
-    return Table(_TITLES[part], columns, note=note, most=most)
+    if not shares:
+        note += " Differs: beyond the tolerance in a test of all rows together."
+    units: dict[str, str] = dict.fromkeys(columns, "%") if shares else {}
+    return Table(_TITLES[part], columns, units=units, note=note, most=len(rows))
 
 
-def _changed_texts(comparison: Comparison) -> View:
-    """Each text with the words that the two models weigh differently, and its neighbour in
-    either."""
-    parts: list[Any] = []
-    for changed in comparison.changed[:_CHANGED]:
-        parts += [
-            Words("", *_pieces(changed)),
-            f"Its first neighbour by {comparison.first}: {_short(changed.old_text, 240)}",
-            f"By {comparison.second}: {_short(changed.new_text, 240)}",
-        ]
-        if words := [
-            f"'{word.word}' {word.first:+.3f} / {word.second:+.3f}" for word in changed.words[:3]
-        ]:
-            parts.append(
-                minus(
-                    "What the old one's lead over the new one gains without a word, in either: "
-                    f"{', '.join(words)}"
-                )
-            )
-    about = (
-        "Coloured: words that the two models weigh differently between the old and the new "
-        f"neighbour. Blue: without it the old one leads by more in {comparison.second}; orange, by "
-        "less; underlined: without this one word the models agree again."
-    )
-    title = "Texts with another first neighbour, the clearest first"
-    return View(title, (about, *parts))
+def _changed_texts(comparison: Comparison) -> Table:
+    changed = comparison.changed
+    columns = {
+        "text": [_shortened(each.text) for each in changed],
+        f"nearest by {comparison.first}": [_shortened(each.old) for each in changed],
+        f"nearest by {comparison.second}": [_shortened(each.new) for each in changed],
+    }
+    return Table("Texts with another nearest text, the clearest first", columns, most=_CHANGED)
 
 
-def _pieces(changed: ChangedNeighbour) -> tuple[tuple[ColouredWord | str, ...], float]:
-    """The text with its words, and the number at which colours are strongest."""
-    most = max((abs(word.apart) for word in changed.words), default=0.0) or 1.0
-    stop, pieces = 0, []
-    for word in sorted(changed.words, key=lambda word: word.start):
-        about = minus(f"{word.first:+.4f} and {word.second:+.4f}")
-        coloured = ColouredWord(word.word, word.apart, about, word.back or word.away)
-        pieces += [changed.text[stop : word.start], coloured]
-        stop = word.stop
-    return (*pieces, changed.text[stop:]), most
+def _shortened(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _SHORT else plain[:_SHORT].rsplit(" ", 1)[0] + " ..."

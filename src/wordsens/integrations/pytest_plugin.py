@@ -45,16 +45,15 @@ def wordsens_assert(
     def require(model: Any, *requirements: str, **options: Any) -> "Check":
         __tracebackhide__ = True
         from wordsens.errors import InputError
-        from wordsens.evaluation.check_result import pair_line
+        from wordsens.findings.check import pair_line
 
         try:
             check = wordsens_check(model, requirements=requirements, **options)
         except InputError as error:
             pytest.fail(str(error), pytrace=False)
         table = "\n".join(
-            f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc:.3f}   false hits "
-            f"{row.false_hits:4.0%}"
-            for row in check.kinds.values()
+            f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc}   false hits {row.false_hits}"
+            for row in check.rows
         )
         request.node.add_report_section("call", "wordsens", f"{check}\n\n{table}")
         if not check.passed:

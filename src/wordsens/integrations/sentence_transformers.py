@@ -5,13 +5,14 @@ import csv
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from sentence_transformers.base.evaluation.evaluator import BaseEvaluator
 
 from wordsens.display.numbers import as_sentences
 from wordsens.evaluation.check import KEEP, Check, check, require_options
-from wordsens.evaluation.similarities import choose_pairs
+from wordsens.evaluation.pairs import choose_pairs
 from wordsens.models.load import as_model
 from wordsens.seeds import Seed
 from wordsens.text.pairs import Pairs
@@ -76,11 +77,11 @@ class OneWordEvaluator(BaseEvaluator):
         self.result = check(
             as_model(model, batch_size=self.batch_size), self.pairs, **self._options
         )
-        kinds = self.result.kinds
-        plain = {"mean_auc": sum(row.auc for row in kinds.values()) / len(kinds)}
-        for kind, row in sorted(kinds.items()):  # one order of columns for every step
-            plain |= {f"{kind}_auc": row.auc, f"{kind}_false_hits": row.false_hits}
-        plain |= {"recall": self.result.recall, "threshold": self.result.threshold}
+        rows = {row.kind: row.to_dict() for row in self.result.rows}
+        plain = {"mean_auc": fmean(row["auc"] for row in rows.values())}
+        for kind, row in sorted(rows.items()):  # one order of columns for every step
+            plain |= {f"{kind}_{name}": row[name] for name in ("auc", "false_hits")}
+        plain |= {"recall": self.result.recall.value, "threshold": self.result.threshold}
         if output_path is not None and self.write_csv:
             _append(Path(output_path) / self.csv_file, {"epoch": epoch, "steps": steps, **plain})
         metrics = self.prefix_name_to_metrics(plain, self.name)

@@ -18,7 +18,6 @@ from torch import Tensor
 from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.similarities import PairSimilarities
 from wordsens.intervals import LEAST, auc, auc_estimate, correlation_estimate
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.registry import map_title
@@ -44,7 +43,7 @@ from wordsens.sweeps.study import (
 from wordsens.sweeps.texts import Embedded, ShippedText, documents
 from wordsens.text import Document
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.pairs import LENGTHS, SYNONYM, Pair
+from wordsens.text.pairs import LENGTHS, PACKAGE, SYNONYM, Pair
 
 SWAPS, CHECK = "swaps", "check"
 
@@ -197,16 +196,19 @@ def aucs(
     """The columns that the pairs' cosines and relative changes give; auc_low and auc_high: a 95 %
     interval over pairs.
     """
-    measured = PairSimilarities(tuple(pairs), cosines)
-    opposites = np.logical_or.reduce(list(measured.opposites.values()))
-    same, synonyms = cosines[measured.paraphrases], measured.synonyms
+    opposites = np.array([not pair.same for pair in pairs])
     one_word = np.array([pair.kind == SYNONYM for pair in pairs])
+    synonyms = one_word & np.array([pair.where == PACKAGE for pair in pairs])
+    paraphrases = ~opposites & ~synonyms
+    same = cosines[paraphrases if paraphrases.any() else ~opposites]
     estimate = auc_estimate(cosines[opposites], same)
     return {
         "value": estimate.value,
         "auc_low": estimate.low,
         "auc_high": estimate.high,
-        "auc_synonym": auc(cosines[opposites], cosines[synonyms]) if synonyms.any() else None,
+        "auc_synonym": auc(cosines[opposites], cosines[synonyms])
+        if synonyms.any() and paraphrases.any()
+        else None,
         "opposites": int(opposites.sum()),
         "same": len(same),
         "synonyms": int(one_word.sum()),

@@ -11,17 +11,10 @@ from wordsens.display.html import html_part
 from wordsens.display.view import View, Words
 from wordsens.errors import InputError
 from wordsens.evaluation.check import KEEP
-from wordsens.evaluation.check_result import around
 from wordsens.evaluation.explain import explain
 from wordsens.evaluation.guard import guard
-from wordsens.evaluation.similarities import (
-    choose_pairs,
-    gives_cosines,
-    readable,
-    similarities,
-    similarity_name,
-    stands_in,
-)
+from wordsens.evaluation.pairs import choose_pairs, scored_by, similarities, similarity_name
+from wordsens.findings.check import around
 from wordsens.findings.explain import differ_alone, dividing_words
 from wordsens.intervals import kept_threshold
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
@@ -106,26 +99,22 @@ def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, 
     A row: the similarity, the kind, whether both mean the same, whether the guard calls them
     different, the texts.
     """
-    loaded = load(model)
     chosen, changes = choose_pairs(_rows(own) if own.strip() else None)
     offered = [pair for pair in chosen if own.strip() or length in ("all", pair.length)]
-    pairs, unread = readable(loaded, [pair for pair in offered if pair.near or not pair.same])
-    values = similarities(loaded, pairs, progress=context.progress)
-    near = values[[pair.near for pair in pairs]]
-    if not 0 < len(near) < len(pairs):
-        raise InputError("too few of these pairs are read by the model; give shorter texts")
+    counted = [pair for pair in offered if pair.near or not pair.same]
+    scored = scored_by([load(model)], counted, changes, progress=context.progress)
     rows = []
-    for value, pair in zip(values.tolist(), pairs, strict=True):
-        different = guard(pair.first, pair.second).verdict == "different"
+    for place, pair in enumerate(scored.pairs):
+        value, different = round(float(scored.values[place]), 5), bool(scored.different[place])
         texts = around(pair.first, pair.second), around(pair.second, pair.first)
-        rows.append([round(value, 5), pair.kind, pair.near, different, *texts])
+        rows.append([value, pair.kind, pair.near, different, *texts])
     return {
-        "score": similarity_name(loaded),
-        "cosines": gives_cosines(loaded),
-        "threshold": float(kept_threshold(near, KEEP)),
+        "score": scored.scores[0],
+        "cosines": scored.cosines,
+        "threshold": float(kept_threshold(scored.values[scored.near], KEEP)),
         "rows": rows,
-        "stand_ins": any(map(stands_in, pairs)),
-        "changes": [*changes, *unread],
+        "stand_ins": scored.has_stand_ins,
+        "changes": list(scored.changes),
     }
 
 
