@@ -131,7 +131,7 @@ def audit(options: AuditOptions) -> None:
 
 def _loaded(options: AuditOptions) -> Any:
     """The model of vectors, or the classifier as a map to its probabilities."""
-    from wordsens.evaluation.similarities import prompted
+    from wordsens.evaluation.pairs import prompted
     from wordsens.maps.transformer.features import TransformerFeatures
 
     if options.output == _OUTPUTS[0]:

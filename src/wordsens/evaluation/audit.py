@@ -10,8 +10,8 @@ from wordsens.display.numbers import Estimate
 from wordsens.display.view import View
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.evaluation.length import LengthAdvice, advise_length
+from wordsens.evaluation.pairs import require_threshold
 from wordsens.evaluation.requirement import EVERY, Gated, Requirement, Unmet
-from wordsens.evaluation.similarities import require_threshold
 from wordsens.evaluation.texts import NEGATION
 from wordsens.evaluation.word_effects import WordEffect, WordEffects, word_effects
 from wordsens.intervals import mean_estimate
