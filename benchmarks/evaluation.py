@@ -3,9 +3,6 @@
 python -m benchmarks.evaluation
 """
 
-import contextlib
-import io
-import tempfile
 import time
 from collections.abc import Callable
 from statistics import fmean
@@ -14,7 +11,6 @@ import torch
 
 import wordsens as ws
 from benchmarks.reporting import header, seconds, table
-from wordsens.cli import main as wordsens
 
 MODEL, REPEATS, PAIRS, TEXTS = "minilm", 3, 60, 4
 
@@ -24,14 +20,6 @@ def cpu(action: Callable[[], object]) -> float:
     began = time.process_time()
     action()
     return time.process_time() - began
-
-
-def audit(*options: str) -> None:
-    """`wordsens audit` of shipped reviews into a folder that is deleted again."""
-    command = f"audit {MODEL} --texts shipped --limit {TEXTS} --max-words 64 --quiet"
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        if code := wordsens([*command.split(), *options, "--out", folder]):
-            raise SystemExit(f"the audit failed with exit code {code}")
 
 
 def main() -> None:
@@ -52,12 +40,7 @@ def main() -> None:
             first,
             REPEATS,
         ),
-        f"audit {TEXTS} texts": (audit, reviews, 1),
-        "audit without moved vectors": (
-            lambda: audit("--layer-texts", "0", "--sensitivity-texts", "0"),
-            reviews,
-            1,
-        ),
+        f"audit {TEXTS} texts": (lambda: ws.audit(model, reviews), reviews, 1),
     }
     rows = []
     for name, (action, encoded, repeats) in cases.items():

@@ -22,12 +22,6 @@ CELLS = {
         "steps": 2,
     },
     "attention": {"first": "a good film", "second": "a bad film"},
-    "audit": {
-        "model": "minilm",
-        "text": {"content": "a good film"},
-        "words_per_text": 1,
-        "starts": 1,
-    },
     "correlations": {"map": "raf", "n": 4, "d": 6, "text": "gaussian", "search": "quick"},
     "several-words": {
         "map": "rf",
@@ -71,9 +65,6 @@ _RESULTS = {
     "least_alignments "
     "conditions_hold evaluations",
     "attention": "tokens_first tokens_second weights_first weights_second changed probabilities",
-    "audit": "audit map source label tokens words words_lost negations_lost measured rows places "
-    "sensitivity removal "
-    "swap swapped_for read evaluations text_content",
     "similarity": "sensitivity auc_low auc_high auc_synonym opposites moved_flip moved_synonym",
 }
 _MADE = {

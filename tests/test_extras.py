@@ -38,7 +38,7 @@ COMMANDS = {
     "check some/encoder": "models",
     "report x": "report",
     "paper sensitivity": "report,minilm",
-    "audit some/encoder --texts shipped": "report,models",
+    "audit some/encoder --texts shipped": "models",
     "sweep status records": "records",
     "app": "app",
     "tune minilm tuned": "tune",

@@ -43,6 +43,7 @@ ROOMS = (
 
 UPWARD = {
     ("results", "plotting"),
+    ("evaluation.audit", "findings.audit"),
     ("evaluation.calibrate", "findings.calibrate"),
     ("evaluation.compare", "findings.compare"),
     ("evaluation.explain", "findings.explain"),

@@ -9,6 +9,8 @@ from .certificates.certify import certify as certify
 from .certificates.certify import register_certificate as register_certificate
 from .errors import InputError as InputError
 from .errors import WordsensError as WordsensError
+from .evaluation.audit import Audit as Audit
+from .evaluation.audit import audit as audit
 from .evaluation.calibrate import Calibration as Calibration
 from .evaluation.calibrate import calibrate as calibrate
 from .evaluation.check import Check as Check

@@ -2,6 +2,9 @@
 stopped."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -18,7 +21,7 @@ COMMANDS = {
     "calibrate": ["calibrate", "--endpoint", "URL", "--pairs", "pairs.csv", "--budget", ".9"],
     "explain": ["explain", "--endpoint", "URL", "The shop is open.", "The shop is not open."],
     "compare": ["compare", "URL", "URL#other", "--texts", "texts.csv"],
-    "audit": ["audit", "--endpoint", "URL", "--texts", "texts.csv", "--out", "audit"],
+    "audit": ["audit", "--endpoint", "URL", "--texts", "texts.csv"],
 }
 
 
@@ -132,7 +135,7 @@ def without(*refused):
             "2 pairs left out, with a text that the model cannot read (pairs.csv:7, ",
         ),
         ("compare", ("--pairs", "none"), "1 text left out that a model cannot read (the first, "),
-        ("audit", (), "1 text not measured (the first, texts.csv:7: the endpoint"),
+        ("audit", (), "1 text left out (the first, texts.csv:7: the endpoint"),
     ],
 )
 def test_the_first_line_names_what_the_server_refused(command, name, options, left_out):
@@ -140,9 +143,7 @@ def test_the_first_line_names_what_the_server_refused(command, name, options, le
         stopped = command(name, url, *options, "--quiet")
         assert (stopped.code, len(stopped.err.splitlines())) == (1, 1)
         assert "413 Request Entity Too Large: 'too long' (the text: 'Shop 5 " in stopped.err
-        # An audit finishes its other texts.
-        assert name == "audit" or not stopped.out
-        options += ("--out", "other") if name == "audit" else ()
+        assert not stopped.out
         skipped = command(name, url, *options, "--on-error", "skip", "--quiet")
     assert (skipped.code, skipped.err) == (0, "")
     headline = " ".join(skipped.out.partition("\n\n")[0].split())
@@ -183,13 +184,30 @@ def test_options_that_do_not_fit_are_wrong_input(wordsens, words, message):
     assert message in run.err
 
 
-def test_an_audit_asks_for_no_text_again(command):
-    with serving(*[good] * 8, refused) as (url, script):
-        assert command("audit", url, "--limit", "6", "--quiet").code == 1
-        received = [text for _, _, body in script.asked[:8] for text in body["input"]]
-        script.answers[:] = [good]
+def test_an_audit_that_is_killed_asks_for_no_text_twice(command, tmp_path):
+    few = ["--limit", "6", "--quiet"]
+    words = [sys.executable, "-m", "wordsens", *COMMANDS["audit"], *few]
+    with serving(good) as (url, script):
+
+        def kill(texts):
+            process.kill()
+            process.wait()
+            return good(texts)
+
+        script.answers[:] = [*[good] * 14, kill, good]
+        process = subprocess.Popen([word.replace("URL", url) for word in words], cwd=tmp_path)
+        assert process.wait(timeout=60) == -signal.SIGKILL
+        *received, _ = [body["input"] for _, _, body in script.asked]
         script.asked.clear()
-        assert command("audit", url, "--limit", "6", "--resume", "--quiet").code == 0
-    again = [text for _, _, body in script.asked for text in body["input"]]
-    assert {text for text in received if "Shop" in text}.isdisjoint(again)
-    assert len([text for text in received if "Shop" in text]) > 5
+        assert command("audit", url, *few).code == 0
+        again = [body["input"] for _, _, body in script.asked]
+        script.asked.clear()
+        assert command("audit", url, *few).code == 0
+        whole = [body["input"] for _, _, body in script.asked]
+    first, second, every = (
+        [text for texts in asked for text in texts if "Shop" in text]
+        for asked in (received, again, whole)
+    )
+    assert len(first) > 10
+    assert sorted(first + second) == sorted(every)
+    assert not list(tmp_path.rglob(".cache/wordsens/*"))

@@ -1,29 +1,29 @@
-"""An audit of one text, by gradients or by vectors alone, and what audited texts say together."""
+"""An audit: the mean effects by kind of word and by place, what was left out, and the advice."""
 
 import math
+from dataclasses import replace
+from statistics import fmean
 
 import pytest
 import torch
 
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
-from wordsens.evaluation.audit.layers import SHORT_SEARCH, layer_sensitivities
-from wordsens.evaluation.audit.summary import audit_changes, summarise_audit
-from wordsens.evaluation.audit.text import (
-    AuditedText,
-    AuditedWord,
-    AuditTexts,
-    audit_black_box,
-    audit_text,
-    chosen_words,
-)
+from wordsens.evaluation.audit import text_means
 from wordsens.models.function import FunctionModel
-from wordsens.models.load import as_model
-from wordsens.sensitivity.one_word import relative_change
 from wordsens.text.whole_words import without
 
-TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
-SHORT = {"max_words": 20, "words_per_text": 3, "search": ws.SearchPlan("quick", starts=2, steps=2)}
+REVIEW = "The film was not good, and nobody liked its end."
+OTHERS = ["It is not a lamp but a good chair.", "The end of it all is never here."]
+
+
+def letters(texts):
+    return [[text.lower().count(letter) + 0.5 for letter in "adefghilmnostuy"] for text in texts]
+
+
+def change(text, changed):
+    first, second = torch.tensor(letters([text, changed]))
+    return float((second - first).norm() / first.norm())
 
 
 @pytest.fixture(scope="module")
@@ -31,166 +31,55 @@ def phi():
     return ws.TransformerFeatures(model_of("bert"), tokenizer(), name="bert", pool="mean")
 
 
+def test_a_group_is_the_mean_over_texts_of_what_encoding_without_each_word_changes():
+    texts = [REVIEW, *OTHERS]
+    found = ws.audit(letters, texts, words_per_text=50)
+    by_text = []
+    for text in texts:
+        words = [word for word in ("not", "nobody", "never") if f" {word} " in text]
+        spans = [(text.index(word), text.index(word) + len(word)) for word in words]
+        by_text.append(fmean(change(text, without(text, span)) for span in spans))
+    (negations,) = [group for group in found.groups if group.name == "negation"]
+    assert negations.count == 4
+    assert negations.removal.value == pytest.approx(fmean(by_text), rel=1e-6)
+    assert negations.removal.n == 3
+    assert [found.effects.by("delete")] == [list(found.effects.effects)]
+    assert text_means(found.words("negation")) == pytest.approx(dict(enumerate(by_text)), rel=1e-6)
+
+
 @pytest.mark.parametrize("removal", ["delete", "mask"])
-def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
-    found = audit_text(phi, TEXT, removal=removal, **SHORT)
-    assert (found.source, found.tokens, found.words, found.words_lost) == ("reviews:1", 13, 9, 0)
-    names = [word.word for word in found.measured]
-    assert "not" in names
-    (X,) = phi.embed(TEXT)
-    chosen = chosen_words(X, 3, seed=0, content=TEXT.text)
-    assert [X.whole_words[at].text for at in chosen] == names
-    assert [word.place for word in found.measured] == [at / 8 for at in chosen]
-    again = ws.whole_word_sensitivity(
-        phi, X, chosen, search=ws.SearchPlan("quick", starts=2, steps=2)
-    )
-    for word, group, token, delta, value in zip(
-        found.measured, again.groups, again.tokens, again.witnesses, again.per_word, strict=True
-    ):
-        assert (word.word, word.tokens) == (token, len(group))
-        assert word.sensitivity == pytest.approx(float(value), rel=1e-6)
-        moved = relative_change(phi, X.rows, torch.tensor([group]), delta.unsqueeze(0))
-        # A single row's value has its rounding error in float32 taken off.
-        assert word.sensitivity <= float(moved) * (1 + 1e-6)
-        assert float(moved) == pytest.approx(word.sensitivity, rel=1e-4)
-    removed = ws.removal_effects(phi, TEXT, chosen, way=removal)
-    assert [word.removal for word in found.measured] == pytest.approx(
-        removed.per_word.tolist(), rel=1e-6
-    )
-    assert found.value == max(word.sensitivity for word in found.measured)
+def test_of_a_transformer_tokens_are_removed(phi, removal):
+    text = "the film was not unlikely good and very long"
+    found = ws.audit(phi, [text], removal=removal, words_per_text=3, max_words=8)
+    words = [effect.word for effect in found.effects.effects]
+    assert "not" in words and len(words) == 3
+    expected = ws.removal_effects(phi, text, way=removal, max_words=8)
+    known = dict(zip(expected.tokens, expected.per_word.tolist(), strict=True))
+    changes = {effect.word: effect.change for effect in found.effects.effects}
+    assert changes == pytest.approx({word: known[word] for word in words}, rel=1e-6)
+    assert [(text.source, text.words_lost) for text in found.cut] == [("text 0", 3)]
 
 
-def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
-    def offered(text, span):
-        return {"not": ("very", "and"), "good": ("bad",)}.get(text[slice(*span)], ())
-
-    found = audit_text(phi, TEXT, offered, **SHORT | {"words_per_text": 9})
-    by_word = {word.word: word for word in found.measured}
-    assert math.isnan(by_word["film"].swap)
-    assert by_word["film"].swapped_for == ""
-    base, very, both, bad = phi.encode(
-        [
-            TEXT.text,
-            *(TEXT.text.replace("not", word) for word in ("very", "and")),
-            TEXT.text.replace("good", "bad"),
-        ]
-    )
-    moved = {
-        word: float((rows - base).norm() / base.norm())
-        for word, rows in (("very", very), ("and", both))
-    }
-    best = max(moved, key=moved.get)
-    assert (by_word["not"].swapped_for, by_word["not"].swap) == (
-        best,
-        pytest.approx(moved[best], rel=1e-5),
-    )
-    assert by_word["good"].swap == pytest.approx(float((bad - base).norm() / base.norm()), rel=1e-5)
+def test_a_classifier_is_audited_by_its_probabilities():
+    model = model_of("bert", "AutoModelForSequenceClassification")
+    phi = ws.TransformerFeatures(model, tokenizer(), name="bert", output="probabilities")
+    found = ws.audit(phi, ["the film was good"], words_per_text=1)
+    (effect,) = found.effects.effects
+    rest = " ".join(word for word in ["the", "film", "was", "good"] if word != effect.word)
+    before, after = phi.encode(["the film was good", rest])
+    assert effect.change == pytest.approx(float((after - before).norm() / before.norm()), rel=1e-5)
+    assert (found.advice, found.no_advice) == (None, "it is for embeddings")
 
 
-def test_texts_that_cannot_be_measured_are_counted_with_the_reason():
-    texts = AuditTexts()
-    documents = [
-        ("", "t:1"),
-        ("good", "t:2"),
-        ("a good film", "t:3"),
-        ("a good film", "t:5"),
-        ("?", "t:6"),
-    ]
-    texts.take(ws.Document(text, source=source) for text, source in documents)
-    assert [document.source for document in texts.documents] == ["t:3"]
-    assert [source for source, _ in texts.left_out] == ["t:1", "t:2", "t:6"]
-    assert texts.left_out[1][1] == "it has 1 word, and an audit compares words"
-    assert texts.copies == 1
-
-
-def made(source, tokens, words, sensitivity, removal, last=None):
-    last = last or len(words) - 1
-    measured = tuple(
-        AuditedWord(word=word, tokens=1, place=at / last, sensitivity=value, removal=change)
-        for at, (word, value, change) in enumerate(zip(words, sensitivity, removal, strict=True))
-    )
-    return AuditedText(
-        source=source,
-        tokens=tokens,
-        words=len(words),
-        words_lost=0,
-        negations_lost=0,
-        measured=measured,
-        evaluations=1,
-    )
-
-
-def test_a_summary_of_made_up_texts():
-    texts = [
-        made("a", 10, ["the", "not", "film"], (1.0, 0.8, 0.6), (0.5, 0.01, 0.2)),
-        made("b", 20, ["the", "not", "film"], (0.5, 0.4, 0.3), (0.3, 0.03, 0.4)),
-        made("c", 40, ["a", "not", "plot"], (0.25, 0.2, 0.15), (0.1, 0.05, 0.6)),
-    ]
-    summary = summarise_audit(texts)
-    assert (summary.texts, summary.words) == (3, 9)
-    groups = {group.category: group for group in summary.groups}
-    assert groups["kind: negation"].count == 3
-    assert groups["kind: negation"].removal == pytest.approx(0.03)
-    assert groups["place: first fifth"].count == 3
-    assert groups["place: first fifth"].sensitivity == pytest.approx(1.75 / 3)
-    with pytest.raises(ws.InputError, match="no text of the dataset could be measured"):
-        summarise_audit([])
-
-
-def test_layers_and_heads(phi):
-    found = layer_sensitivities(phi.at(), [TEXT], words=2, max_words=20)
-    assert [layer.layer for layer in found] == [1, 2, 3]
-    (X,) = phi.embed(TEXT)
-    chosen = chosen_words(X, 2, seed=0, content=TEXT.text)
-    for layer in found:
-        one = phi.at(layer=layer.layer)
-        r = ws.whole_word_sensitivity(one, X, chosen, search=SHORT_SEARCH)
-        assert layer.sensitivity == pytest.approx(r.value, rel=1e-5)
-        head = phi.at(layer=layer.layer, head=3)
-        changes = []
-        for group, delta in zip(r.groups, r.witnesses, strict=True):
-            changes.append(
-                float(relative_change(head, X.rows, torch.tensor([group]), delta.unsqueeze(0)))
-            )
-        assert layer.heads[3] == pytest.approx(max(changes), rel=1e-5)
-
-
-REVIEW = ws.Document(
-    "The film was not good, and nobody liked its end.", label=-1, source="reviews:1"
-)
-
-
-def letters(texts):
-    return [
-        [text.lower().count(letter) + 0.5 for letter in "abcdefghijklmnopqrstuvwxyz"]
-        for text in texts
-    ]
-
-
-def test_removals_and_swaps_are_those_of_plain_encoding():
-    model, rng = as_model(letters), torch.Generator().manual_seed(0)
-
-    def offered(text, span):
-        return ["lamp", "never", "it"][: int(torch.randint(1, 4, (), generator=rng))]
-
-    found = audit_black_box(model, REVIEW, offered, max_words=9, words_per_text=4)
-    read = "The film was not good, and nobody liked"
-    assert (found.words, found.words_lost, found.negations_lost) == (9, 3, 0)
-    assert {"not", "nobody"} < {word.word for word in found.measured}
-    whole = torch.tensor(letters([read])[0])
-    for word in found.measured:
-        at = read.index(word.word)
-        texts = [
-            without(read, (at, at + len(word.word))),
-            read.replace(word.word, word.swapped_for, 1),
-        ]
-        for text, change in zip(texts, (word.removal, word.swap), strict=True):
-            moved = (torch.tensor(letters([text])[0]) - whole).norm() / whole.norm()
-            assert change == pytest.approx(float(moved), rel=1e-6)
-        assert math.isnan(word.sensitivity)
-        assert word.swapped_for != word.word
-    assert found.value == max(word.removal for word in found.measured)
-    assert found.evaluations <= 1 + 4 * (1 + 3)
+def test_texts_that_cannot_be_measured_copies_and_cut_texts_are_in_the_first_line():
+    rows = ["", "good", REVIEW, REVIEW, "?", OTHERS[0]]
+    found = ws.audit(letters, [ws.Document(text, source=f"t:{n}") for n, text in enumerate(rows)])
+    assert [source for source, _ in found.left_out] == ["t:0", "t:1", "t:4"]
+    assert (found.sources, found.copies) == (("t:2", "t:5"), 1)
+    assert "3 texts left out (the first, t:0: " in found.headline
+    assert "1 text equal to an earlier one" in found.headline
+    with pytest.raises(ws.InputError, match="holds none that can be measured; the first, text 0"):
+        ws.audit(letters, ["good", ""])
 
 
 class ReadsTheEnd(FunctionModel):
@@ -202,41 +91,94 @@ class ReadsTheEnd(FunctionModel):
 
 def test_words_that_a_model_does_not_read_are_lost_and_not_measured():
     model = ReadsTheEnd(lambda texts: letters([text[-24:] for text in texts]), name="end")
-    found = audit_black_box(model, REVIEW, max_words=50, words_per_text=20)
-    read = "nobody liked its end"
-    assert [word.word for word in found.measured][:4] == read.split()
-    assert (found.words_lost, found.negations_lost) == (7, 1)
-    whole = torch.tensor(letters([read])[0])
-    for word in found.measured[:4]:
-        moved = torch.tensor(letters([read.replace(word.word, "", 1)])[0]) - whole
-        assert word.removal == pytest.approx(float(moved.norm() / whole.norm()), rel=1e-6)
+    found = ws.audit(model, [REVIEW], words_per_text=20)
+    read = "nobody liked its end."
+    assert [effect.word for effect in found.effects.effects] == [*read[:-1].split(), "."]
+    (cut,) = found.cut
+    assert (cut.words_lost, cut.negations_lost) == (7, 1)
+    assert "7 words not read, 1 negation among them" in found.headline
+    for effect in found.effects.effects[:4]:
+        at = read.index(effect.word)
+        expected = change(read, without(read, (at, at + len(effect.word))))
+        assert effect.change == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_change_is_that_of_the_words_both_measured():
-    def text(at, **words):
-        return made(
-            str(at),
-            9,
-            list(words),
-            (*words.values(),),
-            tuple(value / 2 for value in words.values()),
-            last=9,
+def made(*texts):
+    """An audit of texts, each given by its (word, change) pairs."""
+    found = ws.audit(letters, [REVIEW])
+    first = found.effects.effects[0]
+    effects = tuple(
+        replace(
+            first,
+            text=number,
+            word=word,
+            kind="negation" if word == "not" else "content word",
+            place=at / (len(words) - 1),
+            change=change,
         )
-
-    before = [text(at, **{"not": 0.2 + at / 100, "film": 0.5, "old": 9.0}) for at in range(6)]
-    after = [text(at, **{"not": 0.3 + at / 100, "film": 0.5 + (-1) ** at / 10}) for at in range(6)]
-    found = {
-        (one.kind, one.measure): one for one in audit_changes(list(zip(before, after, strict=True)))
-    }
-    assert set(found) == {
-        (kind, name) for kind in ("negation", "content word") for name in ("sensitivity", "removal")
-    }
-    grew = found["negation", "sensitivity"]
-    assert (grew.before, grew.after, grew.texts, grew.certain) == (
-        pytest.approx(0.225),
-        pytest.approx(0.325),
-        6,
-        True,
+        for number, words in enumerate(texts)
+        for at, (word, change) in enumerate(words)
     )
-    assert grew.difference.value == pytest.approx(0.1)
-    assert not found["content word", "removal"].certain
+    names = tuple(f"t:{number}" for number in range(len(texts)))
+    read = ((0, 1),) * len(texts)
+    measured = replace(found.effects, texts=("a",) * len(texts), effects=effects, read=read)
+    return replace(found, effects=measured, sources=names)
+
+
+def test_negations_are_compared_only_as_far_as_the_interval_goes():
+    alike = made(*([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)] for at in range(6)))
+    assert "No difference is claimed" in alike.answer[1]
+    texts = [[("not", 0.13 + 0.01 * at), ("film", 0.5), ("good", 1.0)] for at in range(6)]
+    apart = made(*texts, [("film", 9.0), ("good", 9.0)])
+    negation, content, difference = apart.difference(["negation"], ["content word"])
+    assert (negation.value, content.value) == (pytest.approx(0.155), pytest.approx(0.75))
+    assert (difference.value, difference.n) == (pytest.approx(0.155 - 0.75), 6)
+    half = 0.01 * math.sqrt(3.5) * 2.5706 / math.sqrt(6)
+    assert difference.high - difference.value == pytest.approx(half, rel=1e-4)
+    assert "Do not trust a similarity" in apart.answer[1]
+    turned = made(*texts[::-1]).difference(["negation"], ["content word"])
+    assert turned == made(*texts).difference(["negation"], ["content word"])
+    assert made(*texts[:4]).difference(["negation"], ["content word"]) is None
+
+
+@pytest.mark.parametrize(("first", "last", "place"), [(2.0, 0.4, "beginning"), (0.4, 2.0, "end")])
+def test_the_place_whose_words_count_for_more_is_named(first, last, place):
+    texts = [
+        [("film", (first if at < 5 else last) + 0.01 * number) for at in range(10)]
+        for number in range(6)
+    ]
+    (finding,) = [each for each in made(*texts).answer if "count for more" in each]
+    assert f"at the {place} of a text" in finding
+
+
+def test_a_requirement_is_on_a_kind_a_place_or_every_kind():
+    required = ["negation.removal >= 9", "middle.count >= 1", "all.removal <= 0", "odd.count > 0"]
+    found = ws.audit(letters, [REVIEW], words_per_text=50, requirements=required)
+    failed = [(each.kind, each.requirement) for each in found.unmet]
+    kinds = ("negation", "function word", "content word")  # a sign moves no letter
+    assert failed == [
+        ("negation", required[0]),
+        *((kind, required[2]) for kind in kinds),
+        ("", required[3]),
+    ]
+    with pytest.raises(ws.InputError, match="must be one of count, removal"):
+        ws.audit(letters, [REVIEW], requirements=["all.loudness <= 0"])
+
+
+def test_the_advice_is_that_on_the_measured_texts():
+    texts = [f"Lamp {n} is not as bright as it was. " + "It hangs there. " * 20 for n in range(8)]
+
+    def fades(texts):
+        counts = [(len(text.split()), " not " in text) for text in texts]
+        return [[1.0, (8 / n) ** 0.5 if negated else 0.0] for n, negated in counts]
+
+    found = ws.audit(fades, ["good", *texts, texts[0]], threshold=0.9)
+    assert found.advice == ws.advise_length(fades, texts, threshold=0.9)
+    few = ws.audit(fades, [REVIEW])
+    assert few.advice is None and "two or more" in few.no_advice
+
+
+def test_an_audit_is_saved(tmp_path):
+    found = ws.audit(letters, [REVIEW, *OTHERS, "good"], requirements=["negation.removal >= 9"])
+    found.save(tmp_path / "audit.safetensors")
+    assert ws.Audit.load(tmp_path / "audit.safetensors") == found

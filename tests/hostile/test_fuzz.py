@@ -259,7 +259,7 @@ def test_files_of_models(tiny_bert, tmp_path, name, data):
 COMMANDS = {
     "measure": "--file --texts --map --encoder --layer --max-words --word --sample --radius "
     "--depth --seed --json",
-    "audit": "--texts --layer-texts --limit --seed --out --json",
+    "audit": "--texts --words-per-text --limit --seed --out --json",
     "check": "--pairs --threshold --baseline --require --json --seed",
     "explain": "--target --tries --html --json --seed",
     "report": "--out --title --json",

@@ -377,7 +377,6 @@ def test_an_identity_is_shared_by_no_model_that_differs(dense, tmp_path):
     before[1].register_forward_pre_hook(lambda module, given: None)
     unseen = [dense(Scaled()), patched, hooked, before]
     assert [as_model(model).identity() for model in unseen] == [UNKNOWN] * 4
-    assert as_model(patched).fingerprint() != as_model(dense()).fingerprint()
     seen = [
         *(dense(), dense(pooling="cls"), dense(reads={"max_seq_length": 5})),
         *(dense(changes={"hidden_act": "relu"}), dense(words=cut_in_front())),

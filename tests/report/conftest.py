@@ -12,40 +12,19 @@ from wordsens.sweeps.store import Store
 
 
 @pytest.fixture(scope="session")
-def audit_record():
-    """A function that gives the record of an audited text from its measured words: (word,
-    sensitivity) pairs."""
+def words_record(make_record):
+    """A function that gives the record of a text with these words, each with its sensitivity."""
 
-    def made(words, /, **changes):
-        spec = {
-            "text_content": json.dumps(words),
-            **{name: str(value) for name, value in changes.items()},
-        }
-        names, values = [word for word, _ in words], tuple(value for _, value in words)
-        places = tuple(at / max(1, len(words) - 1) for at in range(len(words)))
-        return made_record(
-            *("audit", spec),
-            **{
-                "evaluations": 0,
-                "words_lost": 0,
-                "negations_lost": 0,
-                "read": "[]",
-                "audit": "a",
-                "model": "tiny",
-                "map": "tiny layer 2",
-                "source": "a text",
-                "tokens": len(words) + 2,
-                "words": len(words),
-                "value": max(values),
-                "measured": json.dumps(names),
-                "rows": json.dumps([1] * len(words)),
-                "places": places,
-                "sensitivity": values,
-                "removal": tuple(value / 4 for value in values),
-                "swap": tuple(value / 2 for value in values),
-                "swapped_for": json.dumps([name[::-1] for name in names]),
-                **changes,
-            },
+    def made(words):
+        values = [1.0 + at % 7 for at in range(len(words))]
+        return make_record(
+            text="given",
+            n=len(words),
+            source="a text",
+            tokens=json.dumps(words),
+            whole_words=None,
+            per_word=values,
+            value=max(values),
         )
 
     return made
@@ -152,7 +131,7 @@ def series_records(make_record):
 
 @pytest.fixture(scope="session")
 def everything(
-    tmp_path_factory, series_records, generalization_record, audit_record, attention_record
+    tmp_path_factory, series_records, generalization_record, words_record, attention_record
 ):
     """One folder with all that a report can show."""
     learned = [
@@ -183,16 +162,16 @@ def everything(
         for training in ("fine-tuned", "retrained")
         for sample in range(4)
     ]
-    texts = [
-        audit_record(
-            [("not", 1.0 + 0.1 * at), ("good", 0.5), ("film", 0.7), ("the", 0.2 + 0.01 * at)],
-            tokens=20 + 20 * at,
-        )
-        for at in range(6)
-    ]
     folder = tmp_path_factory.mktemp("everything")
     return write_records(
-        folder, [*series_records, *learned, *frontiers, *texts, attention_record()]
+        folder,
+        [
+            *series_records,
+            *learned,
+            *frontiers,
+            words_record(["not", "a", "good", "film"]),
+            attention_record(),
+        ],
     )
 
 

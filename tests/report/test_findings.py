@@ -9,66 +9,15 @@ import torch
 from tests.report.conftest import write_records
 from wordsens import RandomFeatures, SearchPlan, gaussian_text, word_sensitivity
 from wordsens.display.view import Finding, Table
-from wordsens.evaluation.audit.cell import audited
-from wordsens.findings.audit import audit_findings, save_findings
 from wordsens.report.comparison import comparison
 from wordsens.report.load import load_runs
 from wordsens.report.tables import part_view
 from wordsens.sensitivity.measured import MeasuredMap, MeasuredText, texts_view
 
 
-def findings_of(records):
-    return audit_findings([audited(record) for record in records])
-
-
-def test_negations_are_compared_only_as_far_as_the_interval_goes(audit_record):
-    alike = [
-        audit_record([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)], tokens=9 + at)
-        for at in range(6)
-    ]
-    assert "No difference is claimed" in findings_of(alike)[0].sentence
-    apart = [
-        audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)
-    ]
-    (first, *_) = findings_of(apart)
-    assert "Deleting a negation changes the output by 13.1 % of its size" in first.sentence
-    assert "“wordsens check” measures it" in first.sentence
-    few = [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(4)]
-    assert findings_of(few) == []
-
-
-def test_one_data_set_has_one_interval_whatever_its_order(audit_record):
-    records = [
-        audit_record(
-            [("not", 0.5 + 0.1 * at), ("film", 1.0), ("good", 2.0 / (1 + at))], tokens=9 + at
-        )
-        for at in range(6)
-    ]
-    assert (
-        findings_of(records)
-        == findings_of(records[::-1])
-        == findings_of([*records[3:], *records[:3]])
-    )
-
-
-def test_an_audits_report_says_what_its_command_said(tmp_path, audit_record):
-    """Advice and changes since an earlier audit are not in the records: the command writes its
-    findings down."""
-    write_records(
-        tmp_path, [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(6)]
-    )
-    (run,) = load_runs([tmp_path])
-    said = Finding("Keep passages under 64 tokens.", "95 %, 30 changed sentences.")
-    assert said not in part_view(run.parts[0], run).parts
-    save_findings(tmp_path, "a", [said])
-    save_findings(tmp_path, "another", [])
-    found = [part for part in part_view(run.parts[0], run).parts if isinstance(part, Finding)]
-    assert found == [said]
-
-
 def given_parts(records, tmp_path):
     (run,) = load_runs([write_records(tmp_path, records)])
-    parts = part_view(run.parts[0], run).parts
+    parts = part_view(run.parts[0]).parts
     (table,) = [part for part in parts if isinstance(part, Table) and "given" in part.title]
     return [part.sentence for part in parts if isinstance(part, Finding)], table.columns
 
@@ -150,22 +99,3 @@ def test_two_runs_are_compared_with_an_error(tmp_path, make_record):
     assert ab.low > 0.5 and bc.high < -0.5
     assert ac.low < 0 < ac.high
     assert "no difference is claimed" in table.note
-
-
-def test_the_place_whose_words_count_for_more_is_named(audit_record):
-    words = ("film", "plot", "actor", "script", "scene", "river", "town", "house", "garden", "lamp")
-    told = {}
-    for place, values in (("beginning", (2.0, 0.4)), ("end", (0.4, 2.0))):
-        texts = [
-            audit_record(
-                [(word, values[at > 4] + 0.01 * draw) for at, word in enumerate(words)],
-                tokens=12 + draw,
-            )
-            for draw in range(6)
-        ]
-        (told[place],) = [
-            one.sentence for one in findings_of(texts) if "count for more" in one.sentence
-        ]
-    for place, other in (("beginning", "end"), ("end", "beginning")):
-        assert f"count for more at the {place} of a text" in told[place]
-        assert told[place].endswith(f"Do not hide what matters at the {other}.")

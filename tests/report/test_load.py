@@ -10,9 +10,8 @@ from wordsens.report.load import load_runs
 def test_every_kind_of_a_folder_is_read(everything):
     (run,) = load_runs([everything])
     assert {part.name: len(part.records) for part in run.parts} == {
-        "sensitivity": 36,
+        "sensitivity": 37,
         "generalization": 48,
-        "audit": 6,
         "attention": 1,
     }
     assert run.unread == ()

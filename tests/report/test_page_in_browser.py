@@ -23,14 +23,11 @@ ODD = ["😀\U0001f469\u200d\U0001f467", "a&b", "{{7*7}}", "\u2028", "\u202eevil
 
 
 @pytest.fixture
-def report_of(tmp_path, audit_record):
+def report_of(tmp_path, words_record):
     """A function that writes the report of one text with these words."""
 
     def written(words):
-        write_records(
-            tmp_path / "run",
-            [audit_record([(word, 1.0 + at % 7) for at, word in enumerate(words)])],
-        )
+        write_records(tmp_path / "run", [words_record(words)])
         return ws.write_report(tmp_path / "run", tmp_path / "report.html")
 
     return written
@@ -133,7 +130,7 @@ def test_print_has_every_finding_and_how_sure_it_is(browser, page):
     try:
         assert all(browser.run(printed, ".finding, figure svg, .text"))
         hidden = browser.run(printed, "details.table")
-        assert len(hidden) > 5 and not any(hidden)
+        assert hidden and not any(hidden)
     finally:
         browser.command("Emulation.setEmulatedMedia", {"media": ""})
 

@@ -129,13 +129,3 @@ def test_what_was_cut_off_unread_is_not_printed(tmp_path, given):
         "".join(piece.text if isinstance(piece, ColouredWord) else piece for piece in text.pieces)
         == "one two …"
     )
-
-
-def test_a_black_box_is_coloured_by_what_taking_a_word_out_does(tmp_path, audit_record):
-    nothing = (float("nan"),) * 2
-    record = audit_record(
-        [("not", 1.0), ("good", 0.5)], sensitivity=nothing, removal=(0.1, 0.4), value=0.4
-    )
-    text, _ = parts_of(tmp_path, record)
-    assert [word.value for word in words_of(text)] == [0.1, 0.4]
-    assert text.most == 0.4 and "deleted" in text.legend

@@ -114,7 +114,6 @@ def _with_tuples(value):
     return tuple(map(_with_tuples, value)) if isinstance(value, list | tuple) else value
 
 
-@pytest.mark.slow_cases("audit")
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_experiment_goes_to_the_store_to_a_frame_and_back(name, tmp_path):
     cell = study_named(name).Cell.parse(CELLS[name])

@@ -247,7 +247,7 @@ def test_numbers_of_numpy_and_torch_are_those_of_python():
 
 
 @pytest.mark.parametrize("scale", ["quick", "laptop", "full"])
-@pytest.mark.parametrize("name", [name for name in STUDIES if name != "audit"])
+@pytest.mark.parametrize("name", STUDIES)
 def test_presets_are_valid_at_every_scale(name, scale):
     sweep, notices = paper_sweep(name, scale, seed=5)
     cells = sweep.cells()

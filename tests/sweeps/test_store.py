@@ -157,9 +157,9 @@ def test_a_read_only_folder_can_be_read_and_says_that_it_cannot_be_written(tmp_p
 def test_commands_are_kept_once_and_without_secrets(tmp_path):
     with Store(tmp_path) as store:
         for _ in range(2):
-            store.add_command(["audit", "--endpoint=https://me:secret@host/v1"])
+            store.add_command(["sweep", "--endpoint=https://me:secret@host/v1"])
         (command,) = store.commands()
-    assert command["arguments"] == ["audit", "--endpoint=https://host/v1"]
+    assert command["arguments"] == ["sweep", "--endpoint=https://host/v1"]
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):

@@ -62,10 +62,8 @@ def run_missing(
     options: PlaceOptions,
     *,
     witnesses: bool = False,
-    called: str = "cells",
 ) -> None:
-    """Measure the cells that the store has no value for; `called` is what a user calls them. The
-    command is noted there.
+    """Measure the cells that the store has no value for. The command is noted there.
 
     Raises:
         KeyboardInterrupt: it was stopped; the message says what is kept and how to go on.
@@ -83,12 +81,12 @@ def run_missing(
     finished_before = len(cells) - len(left)
     if not options.quiet:
         if finished_before:
-            notice(f"{finished_before} of {len(cells)} {called} are in {store.folder} already")
+            notice(f"{finished_before} of {len(cells)} cells are in {store.folder} already")
         if left and (
             others := store.other_versions(left[0].experiment, code_version(type(left[0])))
         ):
             notice(
-                f"{others} {called} there are of another version of the code, and are not mixed "
+                f"{others} cells there are of another version of the code, and are not mixed "
                 "with this one's"
             )
     if not left:
@@ -97,11 +95,11 @@ def run_missing(
     done = failed = 0
 
     def finished() -> str:
-        return f"{finished_before + done} of {len(cells)} {called} are finished in {store.folder}"
+        return f"{finished_before + done} of {len(cells)} cells are finished in {store.folder}"
 
     where = {"workers": options.workers, "scheduler": options.scheduler, "threads": options.threads}
     try:
-        with stopped_by_sigterm(), reporting(len(left), called, quiet=options.quiet) as report:
+        with stopped_by_sigterm(), reporting(len(left), "cells", quiet=options.quiet) as report:
             for record in run(left, store, witnesses=witnesses, **where):
                 failed += record["status"] == "failed"
                 done += record["status"] == "done"
@@ -133,11 +131,11 @@ def measure_sweep(
         return records, write_tables(records, store.folder, sweep.experiment)
 
 
-def fail_for(errors: Sequence[str], total: int, *, called: str = "cells") -> None:
+def fail_for(errors: Sequence[str], total: int) -> None:
     """Raise WordsensError when any cell failed, after everything else is written."""
     if errors:
         raise WordsensError(
-            f"{len(errors)} of {total} {called} failed, the first with {errors[0]}; "
+            f"{len(errors)} of {total} cells failed, the first with {errors[0]}; "
             "the same command tries them again"
         )
 

@@ -23,7 +23,7 @@ class ReportOptions:
         list[str],
         typer.Argument(
             metavar="DIR...",
-            help="The --out of measure, paper, audit or sweep; several side by side.",
+            help="The --out of measure, paper or sweep; several side by side.",
         ),
     ]
     form: Annotated[

@@ -212,11 +212,8 @@ class DistanceMoved(TextScore):
         return self._model.encode([text[slice(*self.window)] if self.window else text])[0]
 
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
-        return self._relative(self._model.encode(texts))
-
-    def _relative(self, vectors: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
-        unchanged = self._unchanged.to(vectors)
-        return (vectors - unchanged).norm(dim=-1) / unchanged.norm()
+        unchanged = self._unchanged  # first, so that a refusal names the text itself
+        return _relative_change(self._model.encode(texts), unchanged)
 
     def read_span(self, side: int) -> Span:
         return self._model.read_span(self.texts[0])
@@ -224,7 +221,13 @@ class DistanceMoved(TextScore):
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
         phi = map_of(self._model)
         rows = phi.embed(list(self.texts))[0]
-        return phi, rows, lambda moved: self._relative(phi.features(moved))
+        return phi, rows, lambda moved: _relative_change(phi.features(moved), self._unchanged)
+
+
+def _relative_change(
+    vectors: Float[Tensor, "*b d"], unchanged: Float[Tensor, " d"]
+) -> Float[Tensor, "*b"]:
+    return (vectors - unchanged.to(vectors)).norm(dim=-1) / unchanged.norm()
 
 
 class TokensMoved(DistanceMoved):
@@ -252,12 +255,11 @@ class TokensMoved(DistanceMoved):
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
         phi, unchanged = self._phi, self._phi(self._rows.rows).flatten()
-
-        def relative(moved: Float[Tensor, "b n d"]) -> Float[Tensor, " b"]:
-            features = phi.features(moved).flatten(1)
-            return (features - unchanged).norm(dim=-1) / unchanged.norm()
-
-        return phi, self._rows, relative
+        return (
+            phi,
+            self._rows,
+            lambda rows: _relative_change(phi.features(rows).flatten(1), unchanged),
+        )
 
 
 class ClassScore(TextScore):

@@ -17,7 +17,7 @@ from wordsens.models.function import require_texts
 from wordsens.results import Result
 from wordsens.seeds import Seed
 from wordsens.text.english import kind_of
-from wordsens.text.whole_words import TAKEN_APART, Span, takes_apart, words_at
+from wordsens.text.whole_words import TAKEN_APART, Span, takes_apart, word_spans, words_at
 
 WAYS = ("delete", "mask", "swap", "move")
 
@@ -69,6 +69,7 @@ class WordEffects(Result):
         score: what changes, such as "relative change".
         texts: the texts.
         effects: one row per word and way.
+        read: of each text the characters from the first word that the model reads to the last.
         notes: what was not measured, and why.
     """
 
@@ -76,11 +77,17 @@ class WordEffects(Result):
     score: str
     texts: tuple[str, ...]
     effects: tuple[WordEffect, ...]
+    read: tuple[Span, ...] = ()
     notes: tuple[str, ...] = ()
 
     def by(self, way: str) -> list[WordEffect]:
         """The rows of one way."""
         return [effect for effect in self.effects if effect.way == way]
+
+    def unread(self, number: int) -> list[str]:
+        """The words of a text that the model does not read."""
+        text, (start, stop) = self.texts[number], self.read[number]
+        return [text[slice(*span)] for span in word_spans(text) if not start <= span[0] < stop]
 
     @property
     def headline(self) -> str:
@@ -146,11 +153,14 @@ def word_effects(
     require_count("tries", tries)
     effects: list[WordEffect] = []
     notes: list[str] = []
+    read: list[Span] = []
     texts = require_texts(texts)
     name = score_name = ""
     for number, score in enumerate(scores_of_words(model, texts, max_words)):
         name, score_name = score.model, score.name
         chosen = chosen_words(score, words_per_text, seed)
+        spans = score.spans(0)
+        read.append((spans[0][0], spans[-1][1]))
         for way in ways:
             rows, omitted = effects_of(score, 0, chosen, way, tries=tries)
             effects += [replace(row, text=number) for row in rows]
@@ -163,6 +173,7 @@ def word_effects(
         score=score_name,
         texts=tuple(texts),
         effects=tuple(effects),
+        read=tuple(read),
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -229,6 +229,8 @@ class EndpointModel(FunctionModel):
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
         listed = require_texts(texts)
         for reason in self._receive(listed).values():
+            if self._skips:
+                raise InputError(reason)
             raise EndpointError(f"{reason}{self._keep_all()}")
         return torch.stack([self._known[joined_digest(text)] for text in listed])
 

@@ -19,7 +19,6 @@ from wordsens.errors import (
     running,
     shown,
 )
-from wordsens.models.identity import answers_digest
 from wordsens.models.model import PROBES, Model
 
 # The largest change of a vector between two calls that counts as rounding, as a share of its
@@ -53,9 +52,6 @@ class FunctionModel(Model):
 
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
         return self._rows(texts, zero=self._zero)
-
-    def fingerprint(self) -> str:
-        return answers_digest(self._rows(PROBES, zero=True))
 
     def require_steady(self) -> Float[Tensor, "1 d"]:
         """The vector of a sentence, which is encoded twice alone and once among others.

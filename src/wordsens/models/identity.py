@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 UNKNOWN = "unknown"
@@ -60,13 +59,6 @@ def weights_digest(module: nn.Module) -> str:
             digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
             digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def answers_digest(answers: Float[Tensor, "m d"]) -> str:
-    """SHA-256 over vectors, to four digits of the largest number."""
-    rounded = (answers / answers.abs().max().clamp_min(1e-300) * 1e4).round()
-    # Adding zero makes one zero of two: -0.0 and 0.0.
-    return joined_digest(tuple(answers.shape), (rounded + 0.0).tolist())
 
 
 def joined_digest(*parts: Any) -> str:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.models.identity import UNKNOWN, answers_digest
+from wordsens.models.identity import UNKNOWN
 from wordsens.text.whole_words import Span
 
 PROBES = (
@@ -60,12 +60,6 @@ class Model(ABC):
         """A digest of what decides the numbers: weights, configuration, tokenizer, pooling,
         prompts; UNKNOWN if they cannot be read."""
         return UNKNOWN
-
-    def fingerprint(self) -> str:
-        """A digest that changes when the model does: its identity, or, if that is unknown, a digest
-        of a few answers, which two models may share."""
-        identity = self.identity()
-        return identity if identity != UNKNOWN else answers_digest(self.encode(self.probes()))
 
     def probes(self) -> Sequence[str]:
         """Texts to try the model on."""

@@ -79,9 +79,7 @@ def load_runs(folders: Iterable[str | Path]) -> list[Run]:
     """
     paths = list(dict.fromkeys(named_path("folders", folder, home=False) for folder in folders))
     if not paths:
-        raise InputError(
-            "`folders` names no folder; give the --out of a measure, paper, audit or sweep"
-        )
+        raise InputError("`folders` names no folder; give the --out of a measure, paper or sweep")
     whole = [path.resolve().parts for path in paths]
     deep = 1  # as much of the paths as tells them apart
     while deep < max(map(len, whole)) and len({parts[-deep:] for parts in whole}) < len(whole):

@@ -1,31 +1,26 @@
 """Findings and tables of a report: what each experiment's records say together, given texts, and
 what failed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from wordsens.display.view import Finding, Picture, Table, View
 from wordsens.errors import InputError
-from wordsens.findings.audit import findings_of_records
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.sensitivity.measured import contrast
 from wordsens.sweeps.measurement import GIVEN
-from wordsens.sweeps.store import Row
 from wordsens.sweeps.study import compact
 
 _SHORT = 60
 """Letters of a text that is shown in a table."""
 
 
-def part_view(part: Part, run: Run, pictures: Sequence[Picture] = ()) -> View:
+def part_view(part: Part, pictures: Sequence[Picture] = ()) -> View:
     """The findings, figures and tables of one experiment's records, under its name."""
     parts: list[Any] = []
     tables: list[Table] = []
-    if part.name == "audit":
-        for name, group in _groups(part.done, "audit"):
-            parts += findings_of_records(name, group, run.folder)
     given = [
         record for record in part.done if part.name == "sensitivity" and record["text"] == GIVEN
     ]
@@ -76,20 +71,13 @@ def _given(records: Sequence[Any]) -> list[Any]:
     )
     units = {"converged": "%"}
     table = compact(Table("Texts that were given", known, units, note, coloured=("S",)))
-    values = [
-        [(record["map"], record["value"]) for record in group]
-        for _, group in _groups(records, "text_content")
-    ]
-    sentence = contrast(values) if len({record["d"] for record in records}) == 1 else None
-    return [*([Finding(sentence)] if sentence else []), table]
-
-
-def _groups(records: Sequence[Row], column: str) -> Iterable[tuple[str, list[Row]]]:
-    """The records by their value in a column, in the order in which these first appear."""
-    groups: dict[str, list[Row]] = {}
+    values: dict[Any, list[tuple[str, float]]] = {}
     for record in records:
-        groups.setdefault(str(record.get(column)), []).append(record)
-    return groups.items()
+        values.setdefault(record.get("text_content"), []).append((record["map"], record["value"]))
+    sentence = (
+        contrast([*values.values()]) if len({record["d"] for record in records}) == 1 else None
+    )
+    return [*([Finding(sentence)] if sentence else []), table]
 
 
 def _short(record: Any) -> str:

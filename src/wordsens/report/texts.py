@@ -1,16 +1,14 @@
 """The texts of a report with their words in colour, and what was measured of each word."""
 
 import json
-import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from wordsens.display.numbers import number
-from wordsens.display.view import STRONGEST, ColouredWord, Table, View, Words
+from wordsens.display.view import ColouredWord, Table, View, Words
 from wordsens.errors import InputError
-from wordsens.evaluation.audit.cell import audited
 from wordsens.maps.registry import base_name, map_entry, map_title
 from wordsens.report.load import Run
 
@@ -25,18 +23,16 @@ def text_sections(runs: Sequence[Run]) -> list[View]:
     """The texts of every run whose records hold words: given ones first, the most sensitive of them
     always; a text under all its maps, attention first. One section, or none.
 
-    Where some texts were searched whole, texts of which few words were searched are left out, and
-    so are deletions where vectors were moved: all colours are on one scale.
+    Where some texts were searched whole, texts of which few words were searched are left out.
     """
     known = [
         (run, record)
         for run in runs
         for part in run.parts
         for record in part.done
-        if record.get("removal" if record["experiment"] == "audit" else "per_word")
+        if record.get("per_word")
     ]
-    known = [pair for pair in known if _is_whole(pair[1])] or known
-    known = [pair for pair in known if _ranked(pair[1]) == "S"] or known
+    known = [pair for pair in known if pair[1].get("words") == pair[1].get("n")] or known
     known.sort(key=lambda pair: _order(pair[1]))
     texts = [list(group) for _, group in groupby(known, key=lambda pair: _text_of(*pair))]
     if not texts:
@@ -48,24 +44,14 @@ def text_sections(runs: Sequence[Run]) -> list[View]:
     parts: list[Any] = []
     for run, record in (pair for group in listed for pair in group):
         name = f"{run.name}: " * (len(runs) > 1)
-        parts += _shown(record, name, legend=not parts, most=top[0][1]["value"])
+        parts += _shown(record, name, legend=not parts)
     note = f"{len(listed)} of {len(texts):,} texts. " * (len(texts) > len(listed))
     note += "The most sensitive text is the first." * (len(texts) > 1)
     return [View("Words in colour", (note, *parts) if note else tuple(parts))]
 
 
-def _is_whole(record: Any) -> bool:
-    return record["experiment"] != "audit" and record.get("words") == record.get("n")
-
-
 def _text_of(run: Run, record: Any) -> tuple[Any, ...]:
     return record.get("text"), run.name, record.get("source") or record["cell"]
-
-
-def _ranked(record: Any) -> str:
-    """The heading of the numbers that colour the words."""
-    moved = record.get("per_word") or record.get("sensitivity") or ()
-    return "deleted" if all(map(math.isnan, moved)) else "S"
 
 
 def _order(record: Any) -> tuple[Any, ...]:
@@ -86,19 +72,18 @@ def _order(record: Any) -> tuple[Any, ...]:
     )
 
 
-def _shown(record: Any, name: str, *, legend: bool, most: float) -> tuple[Words, Table]:
+def _shown(record: Any, name: str, *, legend: bool) -> tuple[Words, Table]:
     """The words in colour, and one row per word, the most sensitive first."""
-    ranked, source = _ranked(record), record.get("source")
-    is_audit = record["experiment"] == "audit"
-    title = f"{name}{record['model'] if is_audit else map_title(record['map'])}"
-    pieces = list((_audited if is_audit else _measured)(record))
-    rows = sorted((row for row in pieces if isinstance(row, dict)), key=lambda row: -row[ranked])
+    title, source = f"{name}{map_title(record['map'])}", record.get("source")
+    pieces = list(_measured(record))
+    rows = sorted((row for row in pieces if isinstance(row, dict)), key=lambda row: -row["S"])
+    left = record["n"] - len(_places(record))
+    skipped = f"{left:,} of {record['n']:,} words were not measured: without a colour." * bool(left)
     words = Words(
         f"{title}: {source}" if source else title,
-        tuple(_word(piece, ranked) if isinstance(piece, dict) else piece for piece in pieces),
-        most=STRONGEST if ranked == "S" else most or 1.0,
-        legend=_LEGENDS[ranked] * legend,
-        note=f"{_left_out(record, len(rows))} {_HINT * legend}".strip(),
+        tuple(_word(piece) if isinstance(piece, dict) else piece for piece in pieces),
+        legend=_LEGEND * legend,
+        note=f"{skipped} {_HINT * legend}".strip(),
     )
     columns = {heading: [row[heading] for row in rows] for heading in rows[0]}
     measured = {
@@ -106,58 +91,20 @@ def _shown(record: Any, name: str, *, legend: bool, most: float) -> tuple[Words,
         for heading, cells in columns.items()
         if any(cell is not None for cell in cells)
     }
-    coloured = (ranked,) if ranked == "S" else ()
-    table = Table(f"Every word: {title}", measured, most=len(rows), folded=True, coloured=coloured)
+    table = Table(f"Every word: {title}", measured, most=len(rows), folded=True, coloured=("S",))
     return words, table
 
 
 _HINT = "Point at a word for its numbers."
-_LEGENDS = {
-    "S": "or more times the output's size (S, a lower bound); one scale for all texts",
-    "deleted": "of the output's size, when the word is deleted",
-}
+_LEGEND = "or more times the output's size (S, a lower bound); one scale for all texts"
 
 
-def _word(row: Row, ranked: str) -> ColouredWord:
-    known = [
-        name for name in ("S", "at most", "deleted", "best real word") if row[name] is not None
-    ]
+def _word(row: Row) -> ColouredWord:
+    known = [name for name in ("S", "at most", "best real word") if row[name] is not None]
     about = ", ".join(
         f"{name} {row[name] if isinstance(row[name], str) else number(row[name])}" for name in known
     )
-    return ColouredWord(row["word"], row[ranked], about)
-
-
-def _left_out(record: Any, measured: int) -> str:
-    """What was not measured, or not read."""
-    words = record["words"] if record["experiment"] == "audit" else record["n"]
-    count = words - (measured if record["experiment"] == "audit" else len(_places(record)))
-    lost = record.get("words_lost")
-    unread = f"{lost:,} words after these were cut off unread." if lost else ""
-    skipped = f"{count:,} of {words:,} words were not measured: without a colour." if count else ""
-    return f"{skipped} {unread}".strip()
-
-
-def _audited(record: Any) -> Iterator[str | Row]:
-    """The measured words; what was not measured between them is an ellipsis: an audit's record has
-    no other words."""
-    text = audited(record)
-    before = -1
-    for word in text.measured:
-        place = round(word.place * (text.words - 1))
-        if place:
-            yield " " if place == before + 1 else " … " if before >= 0 else "… "
-        yield {
-            "word": word.word,
-            "S": None if math.isnan(word.sensitivity) else word.sensitivity,
-            "at most": None,
-            "deleted": word.removal,
-            "best real word": None
-            if math.isnan(word.swap)
-            else f"{word.swapped_for} {number(word.swap)}",
-        }
-        before = place
-    yield " …" * (before < text.words - 1)
+    return ColouredWord(row["word"], row["S"], about)
 
 
 def _places(record: Any) -> dict[int, int]:
@@ -184,7 +131,6 @@ def _measured(record: Any) -> Iterator[str | Row]:
             "word": text,
             "S": record["per_word"][place],
             "at most": max(upper[place] for place in searched) if upper else None,
-            "deleted": None,
             "best real word": f"{names[place]} {number(record['swap'][place])}" if names else None,
         }
 

@@ -33,7 +33,7 @@ def report_view(runs: Sequence[Run], *, pictures: bool = True) -> View:
         for part in run.parts:
             if part.done:
                 drawn = _pictures(part, f"f{len(parts)}") if pictures else []
-                view = part_view(part, run, drawn)
+                view = part_view(part, drawn)
                 name = f"{run.name}: {view.headline}" if several else view.headline
                 parts.append(replace(view, headline=name))
     return View("", (*parts, *text_sections(runs), provenance_section(runs)))
@@ -68,7 +68,7 @@ def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -
     """Write one report of the records in these folders, and give its path.
 
     Args:
-        folders: what was `--out` of `wordsens measure`, `paper`, `audit` or `sweep`; one, or
+        folders: what was `--out` of `wordsens measure`, `paper` or `sweep`; one, or
             several side by side.
         path: of the file; its ending is the format: .html, one page that needs no network; .md,
             findings and tables.

@@ -39,8 +39,4 @@ STUDIES = {
         "wordsens.studies.control.study:STUDY",
         "small networks trained with their sensitivity held up or down (not part of all)",
     ),
-    "audit": (
-        "wordsens.evaluation.audit.cell:AUDIT",
-        "",
-    ),
 }

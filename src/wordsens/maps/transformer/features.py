@@ -311,6 +311,9 @@ class TransformerFeatures(FeatureMap, Model):
         """
         return self.model.vocabulary(special_tokens=special_tokens, rescale=rescale)
 
+    def text_model(self) -> TextModel:
+        return self.model
+
     def read_span(self, text: str) -> Span:
         return self.model.read_span(text)
 
