@@ -41,7 +41,7 @@ def test_the_metrics_are_those_of_check(model):
     assert evaluator.primary_metric == "dev_mean_auc"
     assert metrics["dev_negation_auc"] == result["negation"].auc.value
     assert metrics["dev_mean_auc"] == sum(row.auc.value for row in result.rows) / 2
-    assert metrics["dev_recall"] == result.recall
+    assert metrics["dev_recall"] == result.recall.value
     assert evaluator.result["role"].false_hits.value == metrics["dev_role_false_hits"]
     assert evaluator(model) == metrics
 

@@ -43,6 +43,7 @@ def wordsens_assert(
 
     def require(model: Any, *requirements: str, **options: Any) -> "Check":
         __tracebackhide__ = True
+        from wordsens.display.numbers import column
         from wordsens.errors import InputError
         from wordsens.findings.check import pair_line
 
@@ -51,7 +52,8 @@ def wordsens_assert(
         except InputError as error:
             pytest.fail(str(error), pytrace=False)
         rows = [
-            f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc}   false hits {row.false_hits}"
+            f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc}   "
+            f"false hits {column([row.false_hits], '%')[0]}"
             for row in check.rows
         ]
         request.node.add_report_section("call", "wordsens", "\n".join([repr(check), "", *rows]))
