@@ -164,6 +164,24 @@ class Result:
         return html_fragment(self.view())
 
 
+class Answered(Result):
+    """A result whose `view` answers in sentences."""
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The sentences of the view, the headline first."""
+        view = self.view()
+        return view.headline, *(part for part in view.parts if isinstance(part, str))
+
+    @property
+    def headline(self) -> str:
+        """The first of these sentences."""
+        return self.view().headline
+
+    def __str__(self) -> str:
+        return "\n".join(self.answer)
+
+
 def _bars(columns: dict[str, Sequence[Any]], ranked: str, title: str) -> Chart:
     """A bar for each row, with a line up to its upper bound where all rows have one."""
     options: dict[str, Any] = {"x": "name", "y": ranked, "title": title, "labels": {"name": ""}}

@@ -124,18 +124,6 @@ class Audit(Gated):
         changes = [value - base for value, base in zip(one, other, strict=True)]
         return tuple(mean_estimate(values, over="texts") for values in (one, other, changes))
 
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The headline, and the findings."""
-        from wordsens.findings.audit import answer
-
-        return answer(self)
-
-    @property
-    def headline(self) -> str:
-        """The mean change by a removal, and the texts that were left out or cut."""
-        return self.answer[0]
-
     def view(self) -> View:
         """The answer, and one row per kind of word and per place."""
         from wordsens.findings.audit import view

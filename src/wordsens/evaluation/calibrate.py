@@ -23,7 +23,7 @@ from wordsens.evaluation.pairs import (
 from wordsens.evaluation.requirement import numbers_of
 from wordsens.intervals import LEVEL, least_count, share_at_most, share_estimate
 from wordsens.models.load import load
-from wordsens.results import Estimate, Result
+from wordsens.results import Answered, Estimate
 from wordsens.text.pairs import DRAFT, ORIGIN, Pair, Pairs
 
 # Of the table.
@@ -51,7 +51,7 @@ class OperatingPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Calibration(Result):
+class Calibration(Answered):
     """A threshold for a budget of false hits.
 
     Attributes:
@@ -156,19 +156,6 @@ class Calibration(Result):
             "budgets": budgets,
             "notes": [*self.scored.changes, *self.notes],
         }
-
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The threshold in a sentence, or why there is none; then the same with the other use of
-        the guard."""
-        from wordsens.findings.calibrate import answer
-
-        return answer(self)
-
-    @property
-    def headline(self) -> str:
-        """The threshold in a sentence, or why there is none."""
-        return self.answer[0]
 
     def view(self, distance: str = "") -> View:
         """The answer, also as a `distance` ("l2" or "cosine"), the kinds of opposites, and what

@@ -184,14 +184,6 @@ class Check(Gated):
         names = ("kind", "pairs", *_WITH_INTERVALS)
         return {name: [getattr(row, name) for row in self.rows] for name in names}
 
-    @property
-    def headline(self) -> str:
-        """The share of near-duplicates and of opposites that the threshold accepts, which pairs
-        were left out or replaced, and the worst kind."""
-        from wordsens.findings.check import headline
-
-        return headline(self)
-
     def view(self, *, pairs: str = "worst", verbose: bool = False) -> View:
         """The headline, what fails with its pairs, then kinds, near-duplicates, lengths, changes
         since the baseline, and pairs with their changed words marked.
@@ -211,7 +203,7 @@ class Check(Gated):
         return {
             "passed": self.passed,
             "failures": list(self.failures),
-            "answer": [self.headline],
+            "answer": list(self.answer),
             **numbers_of(whole, "recall", "false_hits"),
             "kinds": [row.to_dict() for row in self.rows],
             "near_duplicates": [

@@ -188,18 +188,6 @@ class Comparison(Gated):
                 return row
         raise KeyError(f"{key!r} is not a row of this comparison, such as {self.rows[0].key!r}")
 
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The comparison in sentences, the headline first."""
-        from wordsens.findings.compare import answer
-
-        return answer(self)
-
-    @property
-    def headline(self) -> str:
-        """How many comparisons differ, or that none does."""
-        return self.answer[0]
-
     def view(self) -> View:
         """The sentences, the rows of every part, and the texts whose nearest text changed."""
         from wordsens.findings.compare import view

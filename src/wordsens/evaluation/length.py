@@ -18,7 +18,7 @@ from wordsens.intervals import least_values, median_estimate
 from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.load import as_model
 from wordsens.models.model import Model, require_cosines
-from wordsens.results import Result
+from wordsens.results import Answered
 from wordsens.sensitivity.replacements import cosine_distance
 from wordsens.text.pairs import Pairs, minimal_pairs, read_pairs
 
@@ -53,7 +53,7 @@ Distances = dict[int, Float[np.ndarray, "places changes"]]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LengthAdvice(Result):
+class LengthAdvice(Answered):
     """The longest passage in which a change still moves the embedding by a threshold, and how fast
     it decays.
 
@@ -99,18 +99,6 @@ class LengthAdvice(Result):
     def longest(self) -> int:
         """The longest passages that were measured."""
         return max(length for length in self.curve[self.unit] if isinstance(length, int))
-
-    @property
-    def advice(self) -> str:
-        """One sentence: the length, with its interval, or why there is none."""
-        from wordsens.findings.length import answer
-
-        return answer(self)
-
-    @property
-    def headline(self) -> str:
-        """The advice."""
-        return f"{self.model}: {self.advice}"
 
     def view(self) -> View:
         """The sentence, and one row per length."""
@@ -167,8 +155,8 @@ def advise_length(
     >>> def fades(texts):
     ...     counts = [(len(text.split()), " not " in text) for text in texts]
     ...     return [[1.0, (8 / n) ** 0.5 if negated else 0.0] for n, negated in counts]
-    >>> print(advise_length(fades, texts).advice)
-    at most 74 words (95 %: 74 to 75) if a negation must bring the cosine under 0.95
+    >>> print(advise_length(fades, texts))
+    fades: at most 74 words (95 %: 74 to 75) if a negation must bring the cosine under 0.95
     """  # noqa: E501
     require_count("changes", changes, least=least_values())
     require_count("longest", longest, least=16)

@@ -17,7 +17,7 @@ from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.pairs import ScoredPairs
 from wordsens.files import named_path, small_text, writing
 from wordsens.intervals import TOGETHER, auc, auc_changes, auc_estimate
-from wordsens.results import Result
+from wordsens.results import Answered
 from wordsens.seeds import Seed
 from wordsens.text.pairs import Pair
 
@@ -144,7 +144,7 @@ class Unmet:
     sentence: str
 
 
-class Gated(Result):
+class Gated(Answered):
     """Something that was measured with requirements on it.
 
     Attributes:
@@ -162,11 +162,6 @@ class Gated(Result):
     def failures(self) -> tuple[str, ...]:
         """A sentence for every requirement that is not met."""
         return tuple(each.sentence for each in self.unmet)
-
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The result in sentences, the headline first."""
-        return (self.headline,)
 
     def __str__(self) -> str:
         return "\n".join([*self.answer, *(f"FAILED: {failure}" for failure in self.failures)])

@@ -6,6 +6,7 @@ from wordsens.display.numbers import as_sentences, column, percent, plural
 from wordsens.display.view import Table, View
 from wordsens.evaluation.audit import LEAST_TEXTS, Audit, mean_change
 from wordsens.evaluation.length import LengthAdvice
+from wordsens.findings.length import answer as length_answer
 from wordsens.intervals import ends
 from wordsens.text.english import PLACES
 
@@ -47,7 +48,7 @@ def _advice(advice: LengthAdvice | None) -> Iterator[str]:
     if advice is None:
         return
     if advice.length is not None:
-        advised = f"{as_sentences(advice.advice)}"
+        advised = as_sentences(length_answer(advice))
         yield advised + " Cut longer texts into passages of that length." * advice.decisive
     elif advice.low is not None:
         yield (

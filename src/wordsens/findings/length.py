@@ -29,4 +29,4 @@ def view(advice: LengthAdvice) -> View:
     places = Table(
         f"The longest passage in {advice.unit}, by the place of the change", advice.places
     )
-    return View(advice.headline, (lengths, places))
+    return View(f"{advice.model}: {answer(advice)}", (lengths, places))
