@@ -1,0 +1,230 @@
+"""The texts of each label that one word flips: deleted, swapped, or moved as vectors."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from wordsens.display.numbers import Estimate, plural
+from wordsens.display.view import View
+from wordsens.errors import InputError, require_count
+from wordsens.evaluation.requirement import Gated, Requirement, Unmet
+from wordsens.evaluation.text_scores import ClassScore, gradient
+from wordsens.evaluation.texts import drawn_words
+from wordsens.evaluation.word_effects import WordEffect, WordEffects, effects_of
+from wordsens.intervals import share_estimate
+from wordsens.maps.mapping import perturbed_texts
+from wordsens.models.classifier import Classifier, as_classifier
+from wordsens.models.function import require_texts
+from wordsens.seeds import Seed
+from wordsens.text.whole_words import TAKEN_APART, takes_apart, words_at
+
+# Numbers of a label that a requirement may name.
+FIELDS = ("delete", "swap", "move", "texts")
+
+# Shares of a word's length by which it moves along a direction.
+_GRID = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
+
+# Directions: the slope at the text, then at the farthest text of the round before.
+_ROUNDS = 3
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ClassFlips(WordEffects, Gated):
+    """The words that flip a classifier's label.
+
+    Attributes:
+        labels: the label of each text.
+        shares: for each label and way the share of its texts that one word flips, of those measured
+            in that way.
+        unmet: the requirements that fail.
+    """
+
+    labels: tuple[str, ...]
+    shares: dict[str, dict[str, Estimate]]
+    unmet: tuple[Unmet, ...] = ()
+
+    not_in_dict: ClassVar[tuple[str, ...]] = ("unmet",)
+
+    @property
+    def headline(self) -> str:
+        """How many texts one deletion flips, and what was left out."""
+        flipped = {effect.text for effect in self.by("delete") if effect.label}
+        number = f"{len(flipped)} of {plural(len(self.texts), 'text')}"
+        answer = f"{self.model}: deleting one word changes the label of {number}"
+        return "; ".join((answer, *self.left_out))
+
+    def columns(self) -> dict[str, Any]:
+        """One row per label: the shares of its texts that one word flips."""
+        rows = self.shares.values()
+        columns = {way: [row.get(way) for row in rows] for way in FIELDS[:-1]}
+        return {"label": list(self.shares), "texts": [row["delete"].n for row in rows], **columns}
+
+    def view(self) -> View:
+        """One row per label, and the words that flip one."""
+        from wordsens.findings.classes import view
+
+        return view(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values."""
+        return {**super().to_dict(), "passed": self.passed, "failures": list(self.failures)}
+
+
+def explain_classes(
+    model: Any,
+    texts: Sequence[str],
+    *,
+    labels: Sequence[str] | None = None,
+    words_per_text: int = 12,
+    tries: int = 4,
+    move_texts: int = 20,
+    requirements: Sequence[str] = (),
+    seed: Seed = 0,
+) -> ClassFlips:
+    """The share of each label's texts that one word flips, and the words that do.
+
+    A deletion and a swap are one change each, by classifying the text again. A move is a search
+    among moves of the word's rows by up to their own length: a share is a lower bound. "No word
+    flips it" is about the words and swaps that were tried. Of a classifier of several labels at
+    once the label is the set of those from 1/2 on.
+
+    Args:
+        model: whatever `as_classifier` takes, or an object with `predict_proba`.
+        texts: the texts, each measured once; words past what the model reads are left out.
+        labels: the classes' names; None: the model's own.
+        words_per_text: words of a text that are measured: negations first, others at random.
+        tries: the most `substitutes` that are tried in the place of each word.
+        move_texts: texts whose words are also moved as vectors, the first ones; 0 for none.
+        requirements: such as "toxic.delete <= .1" or "all.swap <= .2".
+        seed: of the draw of words.
+
+    Raises:
+        InputError: no such model, a regression, or no text of two words.
+
+    >>> def mood(texts):
+    ...     return [[0.9, 0.1] if "bad" in text.split() else [0.2, 0.8] for text in texts]
+    >>> flips = explain_classes(mood, ["a bad day", "a good day"], labels=("sad", "glad"), tries=0)
+    >>> [(effect.word, effect.label) for effect in flips.effects if effect.label]
+    [('bad', 'glad')]
+    """
+    require_count("words_per_text", words_per_text)
+    require_count("tries", tries, least=0)
+    require_count("move_texts", move_texts, least=0)
+    gate = Requirement.read_all(requirements, FIELDS, "toxic.delete <= .1")
+    classifier = as_classifier(model, labels=labels)
+    label_of: dict[str, str] = {}
+    effects: list[WordEffect] = []
+    texts, past = require_texts(texts), 0
+    for text in dict.fromkeys(texts):
+        score = ClassScore(classifier, text, None)
+        read, unread = score.words(0)
+        past += len(unread)
+        if not read or len(read) + len(unread) < 2:
+            continue
+        words = [text[slice(*span)] for span in read]
+        places = drawn_words(words, words_per_text, seed=int(seed), content=text)
+        chosen = [(read[at], at / max(1, len(read) - 1)) for at in places]
+        rows, _ = effects_of(score, 0, chosen, "delete")
+        if len(label_of) < move_texts and classifier.no_rows is None:
+            rows += _moved(classifier, score, rows)
+        if tries:
+            rows += effects_of(score, 0, chosen, "swap", tries=tries)[0]
+        effects += [replace(row, text=len(label_of)) for row in rows]
+        (label_of[text],) = classifier.labels_of(classifier.probabilities([text]))
+    if not label_of:
+        raise InputError("`texts` holds none of two words or more; a flip takes one away")
+    left_out, notes = [], [TAKEN_APART] * any(map(takes_apart, label_of))
+    if omitted := len(texts) - len(label_of):
+        left_out.append(f"{plural(omitted, 'text')} left out: copies, or fewer than two words")
+    if past:
+        left_out.append(f"{plural(past, 'word')} left out, past what the model reads")
+    if move_texts and classifier.no_rows is not None:
+        notes.append(f"no vectors moved: {classifier.no_rows}, and a move takes gradients")
+    shares = _shares(effects, list(label_of.values()))
+    unmet = [
+        each.unmet(shares, number=_number, missing="no text has this label") for each in gate
+    ]
+    return ClassFlips(
+        model=classifier.name,
+        score="probability of the label",
+        texts=tuple(label_of),
+        effects=tuple(effects),
+        left_out=tuple(left_out),
+        notes=tuple(notes),
+        labels=tuple(label_of.values()),
+        shares=shares,
+        unmet=tuple(chain(*unmet)),
+    )
+
+
+def _shares(effects: Sequence[WordEffect], labels: Sequence[str]) -> dict[str, dict[str, Estimate]]:
+    """For each label and way the share of its texts that one word flips."""
+    moved = {effect.text for effect in effects if effect.way == "move"}
+    shares: dict[str, dict[str, Estimate]] = {label: {} for label in labels}
+    for way in dict.fromkeys(effect.way for effect in effects):
+        flipped = {effect.text for effect in effects if effect.way == way and effect.label}
+        for label, row in shares.items():
+            texts = {text for text, its in enumerate(labels) if its == label}
+            texts &= moved if way == "move" else texts
+            if texts:
+                row[way] = share_estimate(len(texts & flipped), len(texts))
+    return shares
+
+
+def _number(shares: dict[str, Estimate], field: str) -> float | None:
+    """The number of one of FIELDS."""
+    share = shares.get("delete" if field == "texts" else field)
+    return share and (share.n if field == "texts" else share.value)
+
+
+def _moved(
+    classifier: Classifier, score: ClassScore, deleted: Sequence[WordEffect]
+) -> list[WordEffect]:
+    """For each of these words the row of the move of its vectors that flips the label, or of the
+    last one tried."""
+    try:
+        phi, X, probability = score.function(0)
+    except InputError:  # hardly a token that the vocabulary knows
+        return []
+    unchanged = phi.features(X.rows.unsqueeze(0)).detach()
+
+    def margin(texts: Tensor) -> Tensor:
+        return classifier.margin(phi.features(texts), unchanged[0])
+
+    rows = []
+    for effect, word in zip(
+        deleted, words_at(X.whole_words, [effect.span for effect in deleted]), strict=True
+    ):
+        if word is None:
+            continue
+        moved = _flipping(margin, X.rows, word.rows).unsqueeze(0)
+        change = float((probability(moved) - probability(X.rows.unsqueeze(0))).detach())
+        before, after = classifier.labels_of(torch.cat([unchanged, phi.features(moved).detach()]))
+        label = after if after != before else ""
+        rows.append(replace(effect, way="move", change=change, label=label))
+    return rows
+
+
+def _flipping(
+    margin: Callable[[Tensor], Tensor], rows: Float[Tensor, "n d"], member: tuple[int, ...]
+) -> Float[Tensor, "n d"]:
+    """The text with these rows moved by up to their own length, up to the first move that flips the
+    label."""
+    lengths = torch.linalg.vector_norm(rows[list(member)], dim=1, keepdim=True)
+    places = torch.tensor([member] * len(_GRID))
+    start = rows
+    for _ in range(_ROUNDS):
+        step = -lengths * normalize(gradient(margin, start)[list(member)], dim=1)
+        moved = perturbed_texts(rows, places, torch.stack([share * step for share in _GRID]))
+        with torch.no_grad():
+            flipped = moved[margin(moved) < 0]
+        if len(flipped):
+            return flipped[0]
+        start = moved[-1]
+    return start
