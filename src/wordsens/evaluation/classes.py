@@ -86,6 +86,7 @@ def explain_classes(
     move_texts: int = 20,
     requirements: Sequence[str] = (),
     seed: Seed = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ClassFlips:
     """The share of each label's texts that one word flips, and the words that do.
 
@@ -103,6 +104,7 @@ def explain_classes(
         move_texts: texts whose words are also moved as vectors, the first ones; 0 for none.
         requirements: such as "toxic.delete <= .1" or "all.swap <= .2".
         seed: of the draw of words.
+        progress: called with (texts done, texts).
 
     Raises:
         InputError: no such model, a regression, or no text of two words.
@@ -121,7 +123,8 @@ def explain_classes(
     label_of: dict[str, str] = {}
     effects: list[WordEffect] = []
     texts, past = require_texts(texts), 0
-    for text in dict.fromkeys(texts):
+    for number, text in enumerate(dict.fromkeys(texts)):
+        progress(number, len(texts))
         score = ClassScore(classifier, text, None)
         read, unread = score.words(0)
         past += len(unread)
@@ -147,9 +150,7 @@ def explain_classes(
     if move_texts and classifier.no_rows is not None:
         notes.append(f"no vectors moved: {classifier.no_rows}, and a move takes gradients")
     shares = _shares(effects, list(label_of.values()))
-    unmet = [
-        each.unmet(shares, number=_number, missing="no text has this label") for each in gate
-    ]
+    unmet = [each.unmet(shares, number=_number, missing="no text has this label") for each in gate]
     return ClassFlips(
         model=classifier.name,
         score="probability of the label",

@@ -10,7 +10,6 @@ from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.text_scores import TextScore, score_of
 from wordsens.evaluation.word_effects import WordEffect, WordEffects, effects_of
-from wordsens.seeds import Seed
 from wordsens.text.whole_words import TAKEN_APART, Span, lettered_spans, takes_apart
 
 # Pairs of words that are listed.
@@ -57,7 +56,9 @@ class Explanation(WordEffects):
     @property
     def words(self) -> list[tuple[int, Span]]:
         """Every word, measured or not: the number of its text, and its characters."""
-        return [(side, span) for side, text in enumerate(self.texts) for span in lettered_spans(text)]
+        return [
+            (side, span) for side, text in enumerate(self.texts) for span in lettered_spans(text)
+        ]
 
     @property
     def removal(self) -> tuple[float | None, ...]:
@@ -88,7 +89,9 @@ class Explanation(WordEffects):
             "moved": values("move", "change"),
             "both deleted": [getattr(partners.get(word), "together", None) for word in self.words],
             "with": [
-                getattr(getattr(partners.get(word), ("second", "first")[word[0]], None), "word", None)
+                getattr(
+                    getattr(partners.get(word), ("second", "first")[word[0]], None), "word", None
+                )
                 for word in self.words
             ],
         }
@@ -238,7 +241,9 @@ def _pairs(
     pair with the largest rise."""
     if len(deleted) < 2 or not all(deleted):
         return (), ()
-    texts = [[score.changed(side, effect.span) for effect in its] for side, its in enumerate(deleted)]
+    texts = [
+        [score.changed(side, effect.span) for effect in its] for side, its in enumerate(deleted)
+    ]
     scores = score.together(*texts)
     if scores is None:
         return (), ()

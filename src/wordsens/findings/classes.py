@@ -17,7 +17,9 @@ def view(flips: ClassFlips) -> View:
         units=dict.fromkeys(FIELDS[:-1], "%"),
         note="Moved: by up to the length of the word's vector; a lower bound.",
     )
-    flipping = sorted((word for word in flips.by("delete") if word.label), key=lambda word: word.change)
+    flipping = sorted(
+        (word for word in flips.by("delete") if word.label), key=lambda word: word.change
+    )
     examples = []
     for word in flipping[:_SHOWN]:
         text = flips.texts[word.text]
@@ -30,7 +32,9 @@ def view(flips: ClassFlips) -> View:
         examples,
         units={"probability": "+"},
     )
-    named = [(word.word.lower(), flips.labels[word.text], word.label) for word in flips.by("delete")]
+    named = [
+        (word.word.lower(), flips.labels[word.text], word.label) for word in flips.by("delete")
+    ]
     texts = Counter(name[:2] for name in named)
     often = Counter(name[:2] for name in named if name[2])
     rows = [(*name, count, texts[name]) for name, count in often.most_common()]

@@ -13,7 +13,7 @@ _HARDLY, _ROUNDING = 0.99, 1e-6
 # What each column means.
 _MEANING = {
     "deleted": "Deleted: the change without the word, one change.",
-    "best swap": "Best swap: the largest change by another word that could stand there.",
+    "best swap": "Best swap: the largest change by another word that could stand there; empty where none is listed.",
     "moved": (
         "Moved: the largest change found by moving the word's vectors by up to their length; a "
         "lower bound."
@@ -87,7 +87,9 @@ def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
     if not words:
         return "", []
     if rise < 0 or not _shows(rise):
-        return f"No word keeps the texts apart: the {score} is no higher without any of them.", []
+        # Of words that the model does not read nothing is known.
+        none = f"No word keeps the texts apart: the {score} is no higher without any of them."
+        return none * (not explanation.left_out), []
     named = " and ".join(f"'{word.word}'" for word in words)
     parts = [(word.text, word.span) for word in words]
     changed = Pair("", *texts, same=False).changed
@@ -112,7 +114,9 @@ def exchanged(*texts: str) -> list[tuple[int, Span]] | None:
     first, second = (
         [text[slice(*span)].lower() for span in its] for text, its in zip(texts, spans, strict=True)
     )
-    differing = [at for at, words in enumerate(zip(first, second, strict=False)) if len({*words}) > 1]
+    differing = [
+        at for at, words in enumerate(zip(first, second, strict=False)) if len({*words}) > 1
+    ]
     if sorted(first) != sorted(second) or not differing:
         return None
     start, stop = differing[0], differing[-1] + 1
@@ -143,7 +147,9 @@ def _shows(value: float) -> bool:
 def _pieces(
     explanation: Explanation, side: int, underlined: list[tuple[int, Span]]
 ) -> tuple[ColouredWord | str, ...]:
-    changes = {effect.span: effect.change for effect in explanation.by("delete") if effect.text == side}
+    changes = {
+        effect.span: effect.change for effect in explanation.by("delete") if effect.text == side
+    }
     text, stop, pieces = explanation.texts[side], 0, []
     marked = [span for which, span in underlined if which == side]
     for start, end in lettered_spans(text):

@@ -118,7 +118,7 @@ def _by_name(model: str | Path, options: dict[str, Any]) -> Model:
     if pool is None and not kind and classes > 1:
         raise InputError(
             f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it "
-            "with flips, or with explain --classes; pass pool='mean' for the mean of its hidden "
+            "with explain --classes; pass pool='mean' for the mean of its hidden "
             "states"
         )
     by_library = kind == "SparseEncoder" or not starts_with_transformer(folder)

@@ -22,7 +22,7 @@ from wordsens.evaluation.similarities import (
     similarity_name,
     stands_in,
 )
-from wordsens.findings.explain import differ_alone, dividing_words
+from wordsens.findings.explain import separation
 from wordsens.intervals import kept_threshold
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
@@ -76,7 +76,7 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
         "verdict": judgement.verdict,
         "reason": judgement.reason,
         "cut": _cut(loaded, first, second),
-        "apart": None,
+        "apart": "",
         "words": "",
         "numbers": "",
     }
@@ -87,12 +87,7 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
     view = explained.view()
     coloured = tuple(part for part in view.parts if isinstance(part, Words))
     rest = tuple(part for part in view.parts if not isinstance(part, Words))
-    rise = explained.dividing.rise if explained.dividing else 0.0
-    answer["apart"] = {
-        "words": dividing_words(explained),
-        "rise": rise,
-        "alone": differ_alone(explained),
-    }
+    answer["apart"], _ = separation(explained)
     return answer | {
         "words": html_part(View("", coloured)),
         "numbers": html_part(View(view.headline, rest)),
