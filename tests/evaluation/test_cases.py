@@ -191,7 +191,11 @@ def test_words_past_the_limit_have_no_numbers_and_are_counted():
     spans = lettered_spans(LONG)
     read = words_read(tokenizer)
     explained = ws.explain(pair, LONG, FIRST, tries=1)
-    own = [change for (side, _), change in zip(explained.words, explained.removal) if side == 0]
+    own = [
+        change
+        for (side, _), change in zip(explained.words, explained.removal, strict=True)
+        if side == 0
+    ]
     unread = len(spans) - len(read)
     assert [change is None for change in own] == [False] * len(read) + [True] * unread
     assert f"{unread} of {len(spans)} words of the first text, from" in explained.headline

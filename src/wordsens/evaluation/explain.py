@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from wordsens.display.numbers import plural
 from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.text_scores import TextScore, score_of
@@ -216,10 +217,10 @@ def _words(score: TextScore, side: int, left_out: list[str]) -> list[tuple[Span,
     if count < 2:
         if all(len(lettered_spans(text)) < 2 for text in score.texts):
             raise InputError(
-                f"`text` (={score.texts[0][:40]!r}) has {count} words; an explanation compares two "
-                "or more"
+                f"`text` (={score.texts[0][:40]!r}) has {plural(count, 'word')}; an explanation "
+                "compares two or more"
             )
-        left_out.append(f"{whose} has {count} words, and none can be deleted")
+        left_out.append(f"{whose} has {plural(count, 'word')}, which cannot be deleted")
         return []
     if unread:
         first, last = (score.texts[side][slice(*unread[at])] for at in (0, -1))

@@ -13,7 +13,10 @@ _HARDLY, _ROUNDING = 0.99, 1e-6
 # What each column means.
 _MEANING = {
     "deleted": "Deleted: the change without the word, one change.",
-    "best swap": "Best swap: the largest change by another word that could stand there; empty where none is listed.",
+    "best swap": (
+        "Best swap: the largest change by another word that could stand there; empty where none is "
+        "listed."
+    ),
     "moved": (
         "Moved: the largest change found by moving the word's vectors by up to their length; a "
         "lower bound."
