@@ -104,7 +104,7 @@ class ExplainOptions(ModelOptions, TextOptions, CommandOptions):
         self.require_files("html")
 
 
-@takes(ExplainOptions, first=("classes", "texts", "target", "tries", "leaders", "html"))
+@takes(ExplainOptions, first=("classes", "texts", "tries", "leaders", "html"))
 def explain(options: ExplainOptions) -> None:
     """Find the words that carry the score of two texts, a class, or an embedding.
 
