@@ -14,18 +14,17 @@ from wordsens.display.numbers import Estimate, plural
 from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.requirement import Gated, Requirement, Unmet
-from wordsens.evaluation.text_scores import ClassScore, gradient
-from wordsens.evaluation.texts import drawn_words
-from wordsens.evaluation.word_effects import WordEffect, WordEffects, effects_of
+from wordsens.evaluation.text_scores import ClassScore, gradient, words_read
+from wordsens.evaluation.word_effects import WordEffect, WordEffects, word_effects
 from wordsens.intervals import share_estimate
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.models.classifier import Classifier, as_classifier
 from wordsens.models.function import require_texts
 from wordsens.seeds import Seed
-from wordsens.text.whole_words import TAKEN_APART, takes_apart, words_at
+from wordsens.text.whole_words import words_at
 
 # Numbers of a label that a requirement may name.
-FIELDS = ("delete", "swap", "move", "texts")
+FIELDS = ("texts", "delete", "swap", "move")
 
 # Shares of a word's length by which it moves along a direction.
 _GRID = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
@@ -40,13 +39,13 @@ class ClassFlips(WordEffects, Gated):
 
     Attributes:
         labels: the label of each text.
-        shares: for each label and way the share of its texts that one word flips, of those measured
-            in that way.
+        shares: for each label its number of `texts`, and by way the share that one word flips of
+            those measured in that way, an Estimate.
         unmet: the requirements that fail.
     """
 
     labels: tuple[str, ...]
-    shares: dict[str, dict[str, Estimate]]
+    shares: dict[str, dict[str, int | Estimate]]
     unmet: tuple[Unmet, ...] = ()
 
     not_in_dict: ClassVar[tuple[str, ...]] = ("unmet",)
@@ -54,16 +53,17 @@ class ClassFlips(WordEffects, Gated):
     @property
     def headline(self) -> str:
         """How many texts one deletion flips, and what was left out."""
-        flipped = {effect.text for effect in self.by("delete") if effect.label}
-        number = f"{len(flipped)} of {plural(len(self.texts), 'text')}"
-        answer = f"{self.model}: deleting one word changes the label of {number}"
-        return "; ".join((answer, *self.left_out))
+        flipped = len({effect.text for effect in self.by("delete") if effect.label})
+        answer = f"deleting one word changes the label of {flipped} of {len(self.texts)} texts"
+        return "; ".join((f"{self.model}: {answer}", *self.left_out))
 
     def columns(self) -> dict[str, Any]:
-        """One row per label: the shares of its texts that one word flips."""
+        """One row per label: its texts, and the shares of them that one word flips."""
         rows = self.shares.values()
-        columns = {way: [row.get(way) for row in rows] for way in FIELDS[:-1]}
-        return {"label": list(self.shares), "texts": [row["delete"].n for row in rows], **columns}
+        return {
+            "label": list(self.shares),
+            **{name: [row.get(name) for row in rows] for name in FIELDS},
+        }
 
     def view(self) -> View:
         """One row per label, and the words that flip one."""
@@ -115,99 +115,97 @@ def explain_classes(
     >>> [(effect.word, effect.label) for effect in flips.effects if effect.label]
     [('bad', 'glad')]
     """
-    require_count("words_per_text", words_per_text)
     require_count("tries", tries, least=0)
     require_count("move_texts", move_texts, least=0)
     gate = Requirement.read_all(requirements, FIELDS, "toxic.delete <= .1")
     classifier = as_classifier(model, labels=labels)
-    label_of: dict[str, str] = {}
-    effects: list[WordEffect] = []
-    texts, past = require_texts(texts), 0
-    for number, text in enumerate(dict.fromkeys(texts)):
-        progress(number, len(texts))
-        score = ClassScore(classifier, text, None)
-        read, unread = score.words(0)
-        past += len(unread)
-        if not read or len(read) + len(unread) < 2:
-            continue
-        words = [text[slice(*span)] for span in read]
-        places = drawn_words(words, words_per_text, seed=int(seed), content=text)
-        chosen = [(read[at], at / max(1, len(read) - 1)) for at in places]
-        rows, _ = effects_of(score, 0, chosen, "delete")
-        if len(label_of) < move_texts and classifier.no_rows is None:
-            rows += _moved(classifier, score, rows)
-        if tries:
-            rows += effects_of(score, 0, chosen, "swap", tries=tries)[0]
-        effects += [replace(row, text=len(label_of)) for row in rows]
-        (label_of[text],) = classifier.labels_of(classifier.probabilities([text]))
-    if not label_of:
+    texts = require_texts(texts)
+    words = {text: words_read(text, classifier.read_span(text)) for text in texts}
+    measured = [text for text, (read, _) in words.items() if len(read) > 1]
+    if not measured:
         raise InputError("`texts` holds none of two words or more; a flip takes one away")
-    left_out, notes = [], [TAKEN_APART] * any(map(takes_apart, label_of))
-    if omitted := len(texts) - len(label_of):
-        left_out.append(f"{plural(omitted, 'text')} left out: copies, or fewer than two words")
-    if past:
-        left_out.append(f"{plural(past, 'word')} left out, past what the model reads")
-    if move_texts and classifier.no_rows is not None:
+    label_of = [classifier.labels_of(classifier.probabilities([text]))[0] for text in measured]
+    found = word_effects(
+        classifier,
+        measured,
+        ["delete", "swap"] if tries else ["delete"],
+        words_per_text=words_per_text,
+        tries=max(1, tries),
+        seed=seed,
+        progress=progress,
+    )
+    effects, notes = list(found.effects), list(found.notes)
+    if classifier.no_rows is None:
+        for number, text in enumerate(measured[:move_texts]):
+            deleted = [effect for effect in found.by("delete") if effect.text == number]
+            effects += _moved(classifier, text, deleted)
+    elif move_texts:
         notes.append(f"no vectors moved: {classifier.no_rows}, and a move takes gradients")
-    shares = _shares(effects, list(label_of.values()))
-    unmet = [each.unmet(shares, number=_number, missing="no text has this label") for each in gate]
+    left_out = []
+    if omitted := len(texts) - len(measured):
+        left_out.append(f"{plural(omitted, 'text')} left out: copies, or fewer than two words")
+    if past := sum(len(unread) for _, unread in words.values()):
+        left_out.append(f"{plural(past, 'word')} left out, past what the model reads")
+    shares = _shares(effects, label_of)
+    unmet = [
+        each.unmet(
+            shares,
+            number=lambda row, field: getattr(row.get(field), "value", row.get(field)),
+            missing="no text has this label",
+        )
+        for each in gate
+    ]
     return ClassFlips(
-        model=classifier.name,
+        model=found.model,
         score="probability of the label",
-        texts=tuple(label_of),
+        texts=found.texts,
         effects=tuple(effects),
         left_out=tuple(left_out),
         notes=tuple(notes),
-        labels=tuple(label_of.values()),
+        labels=tuple(label_of),
         shares=shares,
         unmet=tuple(chain(*unmet)),
     )
 
 
-def _shares(effects: Sequence[WordEffect], labels: Sequence[str]) -> dict[str, dict[str, Estimate]]:
-    """For each label and way the share of its texts that one word flips."""
+def _shares(
+    effects: Sequence[WordEffect], labels: Sequence[str]
+) -> dict[str, dict[str, int | Estimate]]:
+    """For each label its texts, and by way the share of them that one word flips."""
     moved = {effect.text for effect in effects if effect.way == "move"}
-    shares: dict[str, dict[str, Estimate]] = {label: {} for label in labels}
-    for way in dict.fromkeys(effect.way for effect in effects):
-        flipped = {effect.text for effect in effects if effect.way == way and effect.label}
-        for label, row in shares.items():
-            texts = {text for text, its in enumerate(labels) if its == label}
-            texts &= moved if way == "move" else texts
-            if texts:
-                row[way] = share_estimate(len(texts & flipped), len(texts))
+    shares: dict[str, dict[str, int | Estimate]] = {}
+    for label in dict.fromkeys(labels):
+        texts = {text for text, its in enumerate(labels) if its == label}
+        shares[label] = {"texts": len(texts)}
+        for way in dict.fromkeys(effect.way for effect in effects):
+            changed = texts & moved if way == "move" else texts
+            flipped = {effect.text for effect in effects if effect.way == way and effect.label}
+            if changed:
+                shares[label][way] = share_estimate(len(changed & flipped), len(changed))
     return shares
 
 
-def _number(shares: dict[str, Estimate], field: str) -> float | None:
-    """The number of one of FIELDS."""
-    share = shares.get("delete" if field == "texts" else field)
-    return share and (share.n if field == "texts" else share.value)
-
-
-def _moved(
-    classifier: Classifier, score: ClassScore, deleted: Sequence[WordEffect]
-) -> list[WordEffect]:
-    """For each of these words the row of the move of its vectors that flips the label, or of the
-    last one tried."""
+def _moved(classifier: Classifier, text: str, deleted: Sequence[WordEffect]) -> list[WordEffect]:
+    """For each of these words the move of its vectors that flips the label, or the last one
+    tried."""
     try:
-        phi, X, probability = score.function(0)
+        phi, X, probability = ClassScore(classifier, text, None).function(0)
     except InputError:  # hardly a token that the vocabulary knows
         return []
-    unchanged = phi.features(X.rows.unsqueeze(0)).detach()
-
-    def margin(texts: Tensor) -> Tensor:
-        return classifier.margin(phi.features(texts), unchanged[0])
-
+    features = phi.features(X.rows.unsqueeze(0)).detach()
+    words = words_at(X.whole_words, [effect.span for effect in deleted])
     rows = []
-    for effect, word in zip(
-        deleted, words_at(X.whole_words, [effect.span for effect in deleted]), strict=True
-    ):
+    for effect, word in zip(deleted, words, strict=True):
         if word is None:
             continue
-        moved = _flipping(margin, X.rows, word.rows).unsqueeze(0)
-        change = float((probability(moved) - probability(X.rows.unsqueeze(0))).detach())
-        before, after = classifier.labels_of(torch.cat([unchanged, phi.features(moved).detach()]))
-        label = after if after != before else ""
+        moved = _flipping(
+            lambda texts: classifier.margin(phi.features(texts), features[0]), X.rows, word.rows
+        )
+        both = torch.stack([X.rows, moved])
+        with torch.no_grad():
+            before, after = classifier.labels_of(phi.features(both))
+            change = float(probability(both).diff())
+        label = "" if after == before else after
         rows.append(replace(effect, way="move", change=change, label=label))
     return rows
 

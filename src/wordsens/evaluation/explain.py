@@ -9,7 +9,7 @@ import torch
 from wordsens.display.numbers import plural
 from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
-from wordsens.evaluation.text_scores import TextScore, score_of
+from wordsens.evaluation.text_scores import TextScore, score_of, words_read
 from wordsens.evaluation.word_effects import WordEffect, WordEffects, effects_of
 from wordsens.text.whole_words import TAKEN_APART, Span, lettered_spans, takes_apart
 
@@ -211,7 +211,7 @@ def _words(score: TextScore, side: int, left_out: list[str]) -> list[tuple[Span,
     Raises:
         InputError: no text has two words.
     """
-    read, unread = score.words(side)
+    read, unread = words_read(score.texts[side], score.read_span(side))
     count = len(read) + len(unread)
     whose = _named(score, side)
     if count < 2:

@@ -78,13 +78,6 @@ class TextScore(ABC):
         """The words of the text on that side that are measured, signs among them."""
         return _within(word_spans(self.texts[side]), self.window or self.read_span(side))
 
-    def words(self, side: int) -> tuple[list[Span], list[Span]]:
-        """The words of the text on that side that the model reads, and the others; signs are no
-        words."""
-        every = lettered_spans(self.texts[side])
-        read = _within(every, self.read_span(side))
-        return read, [span for span in every if span not in read]
-
     def removed(
         self, side: int, spans: Sequence[Span], way: str, progress: Progress = lambda done: None
     ) -> tuple[list[float], list[str]]:
@@ -137,6 +130,13 @@ def scores_of_words(
 
 def _within(spans: Iterable[Span], limits: Span) -> list[Span]:
     return [span for span in spans if limits[0] <= span[0] and span[1] <= limits[1]]
+
+
+def words_read(text: str, limits: Span) -> tuple[list[Span], list[Span]]:
+    """The words of the text within what the model reads, and the others; signs are no words."""
+    every = lettered_spans(text)
+    read = _within(every, limits)
+    return read, [span for span in every if span not in read]
 
 
 def score_of(model: Any, text: str, other: str | None, target: int | None) -> TextScore:
@@ -290,6 +290,9 @@ class ClassScore(TextScore):
             return super().labels(texts)
         unchanged, *labels = self._model.labels_of(self._rows([*self.texts, *texts]))
         return ["" if label == unchanged else label for label in labels]
+
+    def spans(self, side: int) -> list[Span]:
+        return words_read(self.texts[0], self.read_span(0))[0]
 
     def _rows(self, texts: Sequence[str]) -> Float[Tensor, "m classes"]:
         return _remembered(self._known, texts, self._model.probabilities)

@@ -14,7 +14,7 @@ def view(flips: ClassFlips) -> View:
     shares = Table(
         "Share of the texts whose label changes when one word is deleted, swapped or moved",
         {name: cells for name, cells in flips.columns().items() if any(cells)},
-        units=dict.fromkeys(FIELDS[:-1], "%"),
+        units=dict.fromkeys(FIELDS[1:], "%"),
         note="Moved: by up to the length of the word's vector; a lower bound.",
     )
     flipping = sorted(
