@@ -10,6 +10,9 @@ from wordsens.text.whole_words import Span, lettered_spans
 # A cosine at or above which a model hardly sees an exchange, and the rounding of one.
 _HARDLY, _ROUNDING = 0.99, 1e-6
 
+# The smallest change that is not 0 in the four digits that are printed.
+_SHOWN = 5e-5
+
 # What each column means.
 _MEANING = {
     "deleted": "Deleted: the change without the word, one change.",
@@ -31,7 +34,7 @@ def view(explanation: Explanation) -> View:
     """The sentences, the texts with the words coloured by what their deletion does, one row per
     word, and pairs."""
     deleted = sorted(explanation.by("delete"), key=lambda effect: -abs(effect.change))
-    shown = [effect for effect in deleted[:3] if _shows(effect.change)]
+    shown = [effect for effect in deleted[:3] if abs(effect.change) >= _SHOWN]
     second = " (second text)"
     moving = ", ".join(
         f"'{effect.word}'{second * effect.text} {effect.change:+.4f}" for effect in shown
@@ -39,12 +42,12 @@ def view(explanation: Explanation) -> View:
     most = f"these words change it most: {moving}" if shown else "no word changes it by .0001"
     sentence, underlined = separation(explanation)
     strongest = max((abs(effect.change) for effect in deleted), default=0.0) or 1.0
-    legend = f"change of the {explanation.score} when the word is deleted"
-    if underlined:
-        legend += "; underlined: what separates the texts"
+    legend = f"change of the {explanation.score} when the word is deleted" + (
+        "; underlined: what separates the texts" * bool(underlined)
+    )
+    last = len(explanation.texts) - 1
     coloured = [
         Words("", _pieces(explanation, side, underlined), strongest, legend * (side == last))
-        for last in [len(explanation.texts) - 1]
         for side in range(last + 1)
     ]
     columns = {
@@ -87,12 +90,10 @@ def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
     singles = [((effect,), effect.change) for effect in explanation.by("delete")]
     pairs = [((pair.first, pair.second), pair.together) for pair in explanation.partners]
     words, rise = max([*singles, *pairs], key=lambda found: found[1], default=((), 0.0))
-    if not words:
-        return "", []
-    if rise < 0 or not _shows(rise):
+    if rise < _SHOWN:
         # Of words that the model does not read nothing is known.
         none = f"No word keeps the texts apart: the {score} is no higher without any of them."
-        return none * (not explanation.left_out), []
+        return none * (len(words) > 0 and not explanation.left_out), []
     named = " and ".join(f"'{word.word}'" for word in words)
     parts = [(word.text, word.span) for word in words]
     changed = Pair("", *texts, same=False).changed
@@ -140,11 +141,6 @@ def exchanged(*texts: str) -> list[tuple[int, Span]] | None:
                     for side, at, length in places
                 ]
     return None
-
-
-def _shows(value: float) -> bool:
-    """True where a change is not 0 in the four digits that are printed."""
-    return round(abs(value), 4) > 0
 
 
 def _pieces(
