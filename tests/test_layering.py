@@ -47,7 +47,7 @@ UPWARD = {
     ("evaluation.calibrate", "findings.calibrate"),
     ("evaluation.compare", "findings.compare"),
     ("evaluation.explain", "findings.explain"),
-    ("evaluation.flips", "findings.flips"),
+    ("evaluation.classes", "findings.classes"),
     ("evaluation.length", "findings.length"),
     ("training.tuning", "findings.tune"),
 }

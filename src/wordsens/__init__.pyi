@@ -15,12 +15,12 @@ from .evaluation.calibrate import Calibration as Calibration
 from .evaluation.calibrate import calibrate as calibrate
 from .evaluation.check import Check as Check
 from .evaluation.check import check as check
+from .evaluation.classes import ClassFlips as ClassFlips
+from .evaluation.classes import explain_classes as explain_classes
 from .evaluation.compare import Comparison as Comparison
 from .evaluation.compare import compare as compare
 from .evaluation.explain import Explanation as Explanation
 from .evaluation.explain import explain as explain
-from .evaluation.flips import LabelFlips as LabelFlips
-from .evaluation.flips import label_flips as label_flips
 from .evaluation.guard import Guard as Guard
 from .evaluation.guard import Judgement as Judgement
 from .evaluation.guard import LostPart as LostPart

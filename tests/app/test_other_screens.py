@@ -28,7 +28,7 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     assert page.headline() == f"Cosine {two_texts['value']:.3f}: a hit at your threshold 0.82."
     assert (
         "The guard says different (antonym: turn on / turn off). The texts differ in nothing but "
-        "“on” and “off”." in page.all_said(".answer")[0]
+        "'on' and 'off'." in page.all_said(".answer")[0]
     )
     assert page.all_said(".takeaway")[0].startswith("What to do: a cache should miss")
     assert page.said(TEXTS) == ""

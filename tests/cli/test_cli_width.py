@@ -10,7 +10,7 @@ from wordsens.cli.app import app
 from wordsens.cli.options import FURTHER
 
 COMMANDS = typer.main.get_command(app).commands
-LED = ("calibrate", "check", "compare", "explain", "flips", "guard", "measure", "paper", "tune")
+LED = ("calibrate", "check", "compare", "explain", "guard", "measure", "paper", "tune")
 
 
 @pytest.fixture(autouse=True)

@@ -79,9 +79,7 @@ def test_unusual_models_are_checked_compared_and_explained(kind):
     changed = torch.nn.functional.cosine_similarity(
         vector(without(FIRST, span)), vector(SECOND), dim=0
     )
-    assert explained.value + explained.words[3].removal == pytest.approx(
-        float(changed), abs=tolerance
-    )
+    assert explained.value + explained.removal[3] == pytest.approx(float(changed), abs=tolerance)
     assert 0 <= ws.check(pair, PAIRS)["negation"].auc.value <= 1
     assert not ws.compare(pair, pair, TEXTS, pairs="none").differs
 
@@ -100,7 +98,7 @@ def test_tokenizers_that_are_not_fast():
     np.testing.assert_allclose(
         ws.as_model(pair).encode([FIRST])[0].numpy(), expected.numpy(), rtol=0, atol=1e-6
     )
-    assert any("No vectors" in note for note in ws.explain(pair, FIRST, SECOND, tries=1).notes)
+    assert any("no vectors" in note for note in ws.explain(pair, FIRST, SECOND, tries=1).notes)
     assert not ws.compare(pair, pair, TEXTS, pairs="none").differs
 
 
@@ -164,24 +162,19 @@ def test_a_folder_of_an_encoder_alone(tmp_path):
     )
 
 
-def test_a_repeated_word_has_its_own_radius():
-    """The radius of the second "the" is the same whichever words are measured, and it flips the
-    label there."""
+def test_a_repeated_word_has_its_own_move():
+    """The move of each "the" is the same whichever words are measured."""
     tokenizer, model = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     text = "The lift is not working but the stairs and the alarm work."
+    options = {"tries": 0, "move_texts": 1}
     classifier = as_classifier((model, tokenizer))
-    row = classifier.probabilities([text])[0]
-    with torch.no_grad():
-        model.classifier.bias[int(row.argmax())] -= float((row.max() / row.min()).log()) - 0.1
-    classifier = as_classifier((model, tokenizer))
-    every = ws.label_flips(classifier, [text], tries=0, words_per_text=99).words
-    expected = {word.start: word.radius for word in every if word.word.lower() == "the"}
-    assert len(expected) == 3
-    assert len(set(expected.values())) > 1
+    every = ws.explain_classes(classifier, [text], words_per_text=99, **options).by("move")
+    expected = {effect.start: effect.change for effect in every}
+    assert len({effect.change for effect in every if effect.word.lower() == "the"}) == 3
     for seed in range(12):
-        for word in ws.label_flips(classifier, [text], tries=0, words_per_text=1, seed=seed).words:
-            if word.word.lower() == "the":
-                assert word.radius == expected[word.start]
+        found = ws.explain_classes(classifier, [text], words_per_text=1, seed=seed, **options)
+        (effect,) = found.by("move")
+        assert effect.change == pytest.approx(expected[effect.start])
 
 
 def words_read(tokenizer):
@@ -198,26 +191,23 @@ def test_words_past_the_limit_have_no_numbers_and_are_counted():
     spans = lettered_spans(LONG)
     read = words_read(tokenizer)
     explained = ws.explain(pair, LONG, FIRST, tries=1)
-    own = [word for word in explained.words if word.side == 0]
-    assert [(word.start, word.stop) for word in own] == spans
-    assert [word.removal is None for word in own] == [False] * len(read) + [True] * (
-        len(spans) - len(read)
-    )
-    assert (
-        f"{len(spans) - len(read)} of {len(spans)} words of the first text, from"
-        in explained.notes[0]
-    )
+    own = [
+        change
+        for (side, _), change in zip(explained.words, explained.removal, strict=True)
+        if side == 0
+    ]
+    unread = len(spans) - len(read)
+    assert [change is None for change in own] == [False] * len(read) + [True] * unread
+    assert f"{unread} of {len(spans)} words of the first text, from" in explained.headline
     compared = ws.compare(pair, pair, [f"{LONG} {n}" for n in range(8)], pairs="none")
     assert any(
         "words of 8 texts are past what one of the models reads" in note for note in compared.notes
     )
     tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     read = words_read(tokenizer)
-    flips = ws.label_flips((classifier, tokenizer), [*TEXTS, LONG], tries=0, radius_texts=9)
-    assert all((word.start, word.stop) in read for word in flips.words if word.text == len(TEXTS))
-    assert any(
-        f"{len(spans) - len(read)} words of 1 texts are past" in note for note in flips.notes
-    )
+    flips = ws.explain_classes((classifier, tokenizer), [*TEXTS, LONG], tries=0, move_texts=9)
+    assert all(effect.span in read for effect in flips.effects if effect.text == len(TEXTS))
+    assert f"{len(spans) - len(read)} words left out" in flips.headline
 
 
 def test_opposites_that_differ_past_the_limit_are_hits_as_in_service():
@@ -258,11 +248,11 @@ def test_several_labels_at_once_flip_as_a_set():
     classifier = as_classifier((model, tokenizer))
     rows = classifier.probabilities(TEXTS[:2])
     assert not math.isclose(float(rows[0].sum()), 1, abs_tol=1e-6)
-    flips = ws.label_flips(classifier, TEXTS[:2], tries=1, radius_texts=1)
-    for word in flips.words:
-        again = classifier.probabilities([without(flips.texts[word.text], (word.start, word.stop))])
+    flips = ws.explain_classes(classifier, TEXTS[:2], tries=1, move_texts=1)
+    for effect in flips.by("delete"):
+        again = classifier.probabilities([without(flips.texts[effect.text], effect.span)])
         (label,) = classifier.labels_of(again)
-        assert word.removed_to == (None if label == word.label else label)
+        assert effect.label == ("" if label == flips.labels[effect.text] else label)
 
 
 def test_a_prompt_for_each_side():
@@ -302,4 +292,4 @@ def test_a_row_that_a_model_cannot_read_is_left_out_and_named():
     assert "1 text left out that a model cannot read (the first, texts.csv:9: " in result.answer[0]
     tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     texts = [document.text for document in documents]
-    assert ws.label_flips((classifier, tokenizer), texts, tries=0).texts == tuple(TEXTS)
+    assert ws.explain_classes((classifier, tokenizer), texts, tries=0).texts == tuple(TEXTS)

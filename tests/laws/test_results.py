@@ -180,7 +180,7 @@ EVALUATIONS = {
     "calibration": lambda: ws.calibrate(letters, PAIRS, 0.3),
     "comparison": lambda: ws.compare(letters, letters, [f"a b {n}" for n in range(8)], PAIRS),
     "explanation": lambda: ws.explain(letters, "the lift is up", "the lift is not up"),
-    "flips": lambda: ws.label_flips(sentiment, ["a good film", "a bad film"], radius_texts=0),
+    "flips": lambda: ws.explain_classes(sentiment, ["a good film", "a bad film"]),
     "judgement": lambda: ws.guard("turn it on", "turn it off"),
     "guarded pairs": lambda: ws.guard_pairs([("mw-3", "MW 3"), ("<b>", "c")]),
     "length": lambda: ws.advise_length(letters, ["the river runs " * 30] * 2, PAIRS, longest=64),

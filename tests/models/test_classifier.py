@@ -36,15 +36,15 @@ def test_classifiers_give_their_pipelines_own_numbers(name, problem):
     output = "logits" if problem == "regression" else "probabilities"
     phi = ws.TransformerFeatures.from_pretrained(pipeline, output=output)
     torch.testing.assert_close(phi.encode(TEXTS), rows, rtol=0, atol=1e-6)
-    word = ws.explain(classifier, TEXTS[0], tries=0).words[3]
-    changed = classifier.probabilities([without(TEXTS[0], (word.start, word.stop))])[0]
+    effect = ws.explain(classifier, TEXTS[0], tries=0).by("delete")[3]
+    changed = classifier.probabilities([without(TEXTS[0], effect.span)])[0]
     target = int(rows[0].argmax())
-    assert word.removal == pytest.approx(float(changed[target] - rows[0, target]), abs=1e-6)
+    assert effect.change == pytest.approx(float(changed[target] - rows[0, target]), abs=1e-6)
     if problem == "regression":
         with pytest.raises(ws.InputError, match="is a regression: it gives a number and no label"):
-            ws.label_flips(classifier, TEXTS)
+            ws.explain_classes(classifier, TEXTS)
         return
-    flips = ws.label_flips(classifier, TEXTS, words_per_text=3, tries=1, radius_texts=1)
+    flips = ws.explain_classes(classifier, TEXTS, words_per_text=3, tries=1, move_texts=1)
     assert list(flips.labels) == classifier.labels_of(classifier.probabilities(list(flips.texts)))
 
 

@@ -318,8 +318,7 @@ def test_similarities_are_those_that_the_model_names(dense, both, name):
         auc = np.mean([one < two for one in own[:2] for two in own[2:]])
         assert result["switch"].auc.value == pytest.approx(auc)
         assert explained.value == pytest.approx(own[0], abs=1e-4)
-        last = [word for word in explained.words if word.side == 1][-1]
-        assert last.removal == pytest.approx(float(less) - own[0], abs=1e-4)
+        assert explained.removal[-1] == pytest.approx(float(less) - own[0], abs=1e-4)
         assert any("(similarity_fn_name)" in note for note in result.notes) == (name != "cosine")
 
 
@@ -414,7 +413,10 @@ def test_of_a_text_that_is_cut_in_front_the_end_is_read(dense, both):
         np.testing.assert_allclose(asked.encode(texts), model.encode_query(texts), **CLOSE)
     assert [word.text for word in map_of(ours).embed([LONG])[0].whole_words] == end.split()
     explained = ws.explain(ours, LONG, "good film")
-    unread = [word.word for word in explained.words if word.removal is None]
+    rows = explained.columns()
+    unread = [
+        word for word, change in zip(rows["word"], rows["deleted"], strict=True) if change is None
+    ]
     assert unread == LONG.removesuffix(end).split()
     tail, head = LONG.replace("unlikely", "not"), LONG.replace("the film", "a film", 1)
     rows = [("read", LONG, tail, False), ("unread", LONG, head, False), ("near", *SAME[0], True)]
@@ -438,4 +440,4 @@ def test_a_token_of_the_tokenizer_alone_is_named(dense, both):
             refused(["good covid film"])
     # Of the other texts all is measured, and it is no word that another is exchanged for.
     explained = ws.explain(model, "good film", "bad film")
-    assert "covid" not in [word.swapped_for for word in explained.words]
+    assert "covid" not in [effect.replaced_by for effect in explained.effects]

@@ -8,7 +8,6 @@ from transformers import PreTrainedTokenizerFast
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.zoo import CORPUS, tokenizer_of, zoo_model
-from wordsens.evaluation.flips import label_flips
 from wordsens.models.load import as_model
 from wordsens.models.tokens import Tokenization, whole_word_tokens
 from wordsens.text.matrix import Word
@@ -60,15 +59,17 @@ def test_words_with_marks_on_their_letters_are_words():
 def test_words_of_other_scripts_are_exchanged_for_words(name):
     words, model = zoo_model(name)
     found = [
-        word.swapped_for
-        for word in ws.explain((model, words), "यह अच्छा नहीं है", "我不喜欢这个电影").words
+        effect.replaced_by
+        for effect in ws.explain((model, words), "यह अच्छा नहीं है", "我不喜欢这个电影").effects
     ]
     words, classifier = zoo_model(name, "ForSequenceClassification", pad_token_id=0)
     found += [
-        word.swapped_for
-        for word in label_flips((classifier, words), ["यह अच्छा नहीं है", "שלום עולם זה לא טוב"]).words
+        effect.replaced_by
+        for effect in ws.explain_classes(
+            (classifier, words), ["यह अच्छा नहीं है", "שלום עולם זה לא טוב"]
+        ).effects
     ]
-    assert set("".join(filter(None, found)).lower()) <= LETTERS
+    assert set("".join(found).lower()) <= LETTERS
 
 
 class Narrow(PreTrainedTokenizerFast):
@@ -94,10 +95,8 @@ def test_offsets_without_width_reach_to_the_next_token():
     narrow.together = True
     assert ws.TransformerFeatures(bert, narrow).embed(text)[0].whole_words == ()
     found = ws.explain((bert, narrow), text)
-    assert all(word.raises is None for word in found.words)
-    assert (
-        "No vectors: the tokenizer does not tell which tokens belong to which word." in found.notes
-    )
+    assert found.by("move") == []
+    assert any("does not tell which tokens belong to which word" in note for note in found.notes)
     long = "the film was not good " * 9
     assert (
         as_model((bert, narrow)).read_span(long)[1]

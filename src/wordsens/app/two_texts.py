@@ -174,10 +174,8 @@ class TwoTexts:
             f"{score.capitalize()} {result['value']:.3f}: a "
             f"{'hit' if hit else 'miss'} at your threshold {threshold:g}.{cut}"
         )
-        # Of words that the model never sees nothing is known.
-        known = result["apart"] and (result["apart"]["words"] or not cut)
-        apart = f" {apart_sentence(result)}" if known else ""
-        self._sentences.text = f"The guard says {result['verdict']} ({result['reason']}).{apart}"
+        guard = f"The guard says {result['verdict']} ({result['reason']})."
+        self._sentences.text = f"{guard} {result['apart']}".strip()
         advice = (
             ADVICE[result["verdict"]]
             if hit
@@ -186,26 +184,6 @@ class TwoTexts:
             else MISSED
         )
         self._advice.text = f"What to do: {advice}."
-
-
-def apart_sentence(result: dict[str, Any]) -> str:
-    """The word, or the two, without which the score is highest; where nothing else differs, only
-    that.
-
-    >>> apart_sentence({"apart": {"words": ["on", "off"], "rise": 0.13, "alone": True}, "score": "cosine"})
-    'The texts differ in nothing but “on” and “off”.'
-    """  # noqa: E501
-    words, rise, score = result["apart"]["words"], result["apart"]["rise"], result["score"]
-    if not words:
-        return f"No word keeps the texts apart: the {score} is no higher without any of them."
-    named = " and ".join(f"“{word}”" for word in words)
-    if result["apart"]["alone"]:
-        return f"The texts differ in nothing but {named}."
-    keep, without = ("keep", "both") if len(words) > 1 else ("keeps", "it")
-    return (
-        f"{named} {keep} the texts apart most: without {without} the {score} is "
-        f"{result['value'] + rise:.3f}."
-    )
 
 
 def number_of(text: str, otherwise: float) -> float:

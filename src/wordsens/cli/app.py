@@ -18,7 +18,6 @@ from wordsens.cli.calibrate import calibrate
 from wordsens.cli.check import check
 from wordsens.cli.compare import compare
 from wordsens.cli.explain import explain
-from wordsens.cli.flips import flips
 from wordsens.cli.guard import guard
 from wordsens.cli.measure import MeasureCommand, measure
 from wordsens.cli.page import page
@@ -104,7 +103,7 @@ def wordsens(
 
 app.command(rich_help_panel="One text", cls=MeasureCommand)(measure)
 app.command("app", rich_help_panel="One text")(page)
-for command in (audit, calibrate, check, compare, explain, flips, guard, tune):
+for command in (audit, calibrate, check, compare, explain, guard, tune):
     app.command(rich_help_panel="Models")(command)
 for command in (paper, report):
     app.command(rich_help_panel="Experiments")(command)

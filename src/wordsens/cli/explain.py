@@ -10,6 +10,9 @@ from wordsens.cli.model_choice import (
     Html,
     MaxWords,
     ModelOptions,
+    TextOptions,
+    require_met,
+    requirements_option,
     unset,
     write_page,
 )
@@ -17,13 +20,16 @@ from wordsens.cli.options import takes
 from wordsens.cli.terminal import reporting
 from wordsens.errors import InputError, require_count
 
+# Options of --texts alone.
+_OF_TEXTS = ("labels", "words_per_text", "move_texts", "requirements")
+
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(ModelOptions, CommandOptions):
+class ExplainOptions(ModelOptions, TextOptions, CommandOptions):
     """The options of `wordsens explain`. With --encode or --endpoint there is no MODEL: the first
     argument is TEXT."""
 
-    texts: Annotated[
+    passages: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="TEXT [OTHER]",
@@ -34,85 +40,123 @@ class ExplainOptions(ModelOptions, CommandOptions):
     classes: Annotated[
         bool,
         typer.Option(
-            "--classes", help="Explain the probability of a class: the model is a classifier."
+            "--classes",
+            help="The model is a classifier: explain the class of TEXT, or "
+            "find the words that flip the labels of --texts.",
         ),
     ] = False
     target: Annotated[
         int | None, unset("Which class, from 0; default: the likeliest.", "--class")
     ] = None
-    tries: Annotated[int, typer.Option(help="Other words tried in the place of each; 0: none.")] = 8
+    tries: Annotated[
+        int | None,
+        unset("Other words tried in the place of each; 0: none; default: 8, with --texts 4."),
+    ] = None
     leaders: Annotated[
         int,
         typer.Option(
-            help="Words of each text that are exchanged and moved as vectors: those whose removal "
-            "moves the score most."
+            help="Words of each text that are swapped and moved: those whose deletion changes the "
+            "score most."
         ),
     ] = 16
     vectors: Annotated[
         bool, typer.Option(help="Also move these words as vectors, where the model has gradients.")
     ] = True
+    labels: Annotated[
+        list[str] | None, unset("A class's name, in the order of classes; repeat it.")
+    ] = None
+    words_per_text: Annotated[
+        int | None, unset("Words of each of --texts that are measured; default: 12.")
+    ] = None
+    move_texts: Annotated[
+        int | None, unset("How many of --texts have their words moved as vectors; default: 20.")
+    ] = None
+    requirements: Annotated[
+        list[str] | None, requirements_option("'toxic.delete <= .1' or 'all.swap <= .3'")
+    ] = None
     max_words: MaxWords = None
     html: Html = None
 
     def __post_init__(self) -> None:
-        texts = list(self.texts or [])
+        passages = list(self.passages or [])
         if self.model is not None and (self.encode is not None or self.endpoint is not None):
-            texts.insert(0, self.model)
+            passages.insert(0, self.model)
             object.__setattr__(self, "model", None)
-        object.__setattr__(self, "texts", texts)
+        object.__setattr__(self, "passages", passages)
         ModelOptions.__post_init__(self)
         CommandOptions.__post_init__(self)
-        if len(texts) not in (1, 2):
-            raise InputError(f"give one text or two, in quotes; got {len(texts)}")
-        if self.classes and (self.model is None or len(texts) == 2):
-            raise InputError("--classes goes with the name or folder of a classifier and one text")
+        if self.texts is not None:
+            if passages or not self.classes:
+                raise InputError("--texts goes with --classes, and without TEXT")
+            self.require_texts()
+        elif len(passages) not in (1, 2):
+            raise InputError(f"give one text or two, in quotes; got {len(passages)}")
+        elif option := next((name for name in _OF_TEXTS if getattr(self, name)), None):
+            raise InputError(f"--{option.replace('_', '-')} goes with --classes --texts FILE")
+        if self.classes and (self.endpoint is not None or len(passages) == 2):
+            raise InputError("--classes goes with a classifier, and one text or --texts FILE")
         if self.on_error == "skip":
             raise InputError("--on-error skip is of many texts, and explain has one or two")
-        if self.target is not None and not self.classes:
-            raise InputError("--class goes with --classes; leave it out")
-        require_count("tries", self.tries, least=0)
-        require_count("leaders", self.leaders)
+        if self.target is not None and not passages * self.classes:
+            raise InputError("--class goes with --classes and TEXT; leave it out")
         if self.max_words is not None:
             require_count("max_words", self.max_words, least=2)
         self.require_files("html")
 
 
-@takes(ExplainOptions, first=("classes", "target", "tries", "leaders", "html"))
+@takes(ExplainOptions, first=("classes", "texts", "tries", "leaders", "html"))
 def explain(options: ExplainOptions) -> None:
     """Find the words that carry the score of two texts, a class, or an embedding.
 
     For each word: the text without it, with another word in its place, and with its vector moved;
     and for two texts the words that keep them apart, and pairs of words that count for more, or
-    less, together than alone.
+    less, together than alone. With --classes --texts FILE: the share of each label's texts that
+    one word flips.
 
     Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html
     explained.html
     """
+    from wordsens.evaluation.classes import explain_classes
     from wordsens.evaluation.explain import explain
     from wordsens.evaluation.pairs import prompted
     from wordsens.models.classifier import as_classifier
+    from wordsens.models.function import load_named
     from wordsens.text.whole_words import first_words
 
-    texts = options.texts or []
-    if options.max_words is not None:
-        texts = [first_words(text, options.max_words) for text in texts]
-    model: Any
+    model: Any = options.model if options.encode is None else load_named(options.encode)
+    given = {
+        name: getattr(options, name)
+        for name in ("tries", "words_per_text", "move_texts", "requirements")
+        if getattr(options, name) is not None
+    }
     with reporting(1, "explaining", quiet=options.quiet) as report:
         if options.classes:
-            model = as_classifier(options.model, device=options.device, revision=options.revision)
+            model = as_classifier(
+                model, labels=options.labels, device=options.device, revision=options.revision
+            )
         else:
             model = prompted(options.load(), options.prompt_names or ())
-        explained = explain(
-            model,
-            *texts,
-            target=options.target,
-            tries=options.tries,
-            leaders=options.leaders,
-            vectors=options.vectors,
-            seed=options.seed,
-            progress=lambda done, total: report.update(done / total, now=""),
-        )
+
+        def progress(done: int, total: int) -> None:
+            report.update(done / total, now="")
+
+        if options.texts is not None:
+            documents = options.documents(max_words=options.max_words, quiet=options.quiet)
+            texts = [document.text for document in documents]
+            found = explain_classes(model, texts, seed=options.seed, progress=progress, **given)
+        else:
+            most = options.max_words
+            found = explain(
+                model,
+                *(first_words(text, most) if most else text for text in options.passages or ()),
+                target=options.target,
+                leaders=options.leaders,
+                vectors=options.vectors,
+                progress=progress,
+                **given,
+            )
     if options.html is not None:
-        title = f"Which words make the {explained.score}? {explained.model}"
-        write_page(options.html, "explain", title, explained.view())
-    options.print("explain", {"seed": options.seed, **explained.to_dict()}, explained.view())
+        title = f"Which words make the {found.score}? {found.model}"
+        write_page(options.html, "explain", title, found.view())
+    options.print("explain", {"seed": options.seed, **found.to_dict()}, found.view())
+    require_met(getattr(found, "failures", ()))

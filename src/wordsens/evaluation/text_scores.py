@@ -21,7 +21,7 @@ from wordsens.models.pairs import PairModel
 from wordsens.models.text_model import SIDES
 from wordsens.sensitivity.replacements import removal_effects
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.whole_words import Span, with_word, without, word_spans
+from wordsens.text.whole_words import Span, lettered_spans, with_word, without, word_spans
 
 RowFunction = Callable[[Float[Tensor, "*batch n d"]], Float[Tensor, "*batch"]]
 
@@ -44,14 +44,15 @@ class TextScore(ABC):
     signed: bool = True
     value: float
     window: Span | None = None
+    _model: Any
 
     @abstractmethod
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
         """The score with each of the texts in the place of the text on that side."""
 
-    @abstractmethod
     def read_span(self, side: int) -> Span:
         """Where the part of that text that the model reads starts and stops."""
+        return self._model.read_span(self.texts[side])
 
     def labels(self, texts: Sequence[str]) -> list[str]:
         """The label of each text, "" where it is that of the text itself; "" without a
@@ -131,6 +132,13 @@ def _within(spans: Iterable[Span], limits: Span) -> list[Span]:
     return [span for span in spans if limits[0] <= span[0] and span[1] <= limits[1]]
 
 
+def words_read(text: str, limits: Span) -> tuple[list[Span], list[Span]]:
+    """The words of the text within what the model reads, and the others; signs are no words."""
+    every = lettered_spans(text)
+    read = _within(every, limits)
+    return read, [span for span in every if span not in read]
+
+
 def score_of(model: Any, text: str, other: str | None, target: int | None) -> TextScore:
     """The score that a model gives one or two texts; InputError for what it cannot be asked."""
     if isinstance(model, Classifier) or (
@@ -165,11 +173,10 @@ class SimilarityScore(TextScore):
 
     def __init__(self, models: tuple[Model, Model], first: str, second: str):
         self.model, self.texts, self._models = models[0].name, (first, second), models
-        self.name, self._compare = (
-            SIMILARITIES[similarity_of(models)],
-            SIMILARITY_OF[similarity_of(models)],
-        )
-        self._known: dict[tuple[int, str], Tensor] = {}
+        similarity = similarity_of(models)
+        self.name, self._compare = SIMILARITIES[similarity], SIMILARITY_OF[similarity]
+        known: dict[str, Tensor] = {}
+        self._known = known, known if models[0] is models[1] else {}
         self._unchanged = [self._vectors(0, [first]), self._vectors(1, [second])]
         self.value = float(self._compare(*self._unchanged))
 
@@ -183,13 +190,7 @@ class SimilarityScore(TextScore):
         return self._compare(self._vectors(0, first), self._vectors(1, second))
 
     def _vectors(self, side: int, texts: Sequence[str]) -> Float[Tensor, "m d"]:
-        """The texts' vectors; a text is encoded once by each model."""
-        side = side if self._models[0] is not self._models[1] else 0
-        new = [text for text in dict.fromkeys(texts) if (side, text) not in self._known]
-        if new:
-            rows = self._models[side].encode(new)
-            self._known |= {(side, text): row for text, row in zip(new, rows, strict=True)}
-        return torch.stack([self._known[side, text] for text in texts])
+        return _remembered(self._known[side], texts, self._models[side].encode)
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
         phi, other = map_of(self._models[side]), self._unchanged[1 - side]
@@ -214,9 +215,6 @@ class DistanceMoved(TextScore):
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
         unchanged = self._unchanged  # first, so that a refusal names the text itself
         return _relative_change(self._model.encode(texts), unchanged)
-
-    def read_span(self, side: int) -> Span:
-        return self._model.read_span(self.texts[0])
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
         phi = map_of(self._model)
@@ -295,15 +293,11 @@ class ClassScore(TextScore):
         unchanged, *labels = self._model.labels_of(self._rows([*self.texts, *texts]))
         return ["" if label == unchanged else label for label in labels]
 
-    def _rows(self, texts: Sequence[str]) -> Float[Tensor, "m classes"]:
-        """The probabilities of the texts; each text is classified once."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        if new:
-            self._known |= zip(new, self._model.probabilities(new), strict=True)
-        return torch.stack([self._known[text] for text in texts])
+    def spans(self, side: int) -> list[Span]:
+        return words_read(self.texts[0], self.read_span(0))[0]
 
-    def read_span(self, side: int) -> Span:
-        return self._model.read_span(self.texts[0])
+    def _rows(self, texts: Sequence[str]) -> Float[Tensor, "m classes"]:
+        return _remembered(self._known, texts, self._model.probabilities)
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
         phi = map_of(self._model, self._model.output)
@@ -334,6 +328,18 @@ class RerankerScore(TextScore):
         phi = map_of(self._model, "logits")
         rows = phi.embed_pair(*self.texts, moves=SIDES[side])
         return phi, rows, lambda moved: phi.features(moved)[..., 0]
+
+
+def _remembered(
+    known: dict[str, Tensor],
+    texts: Sequence[str],
+    rows_of: Callable[[list[str]], Tensor],
+) -> Float[Tensor, "m _"]:
+    """The rows of the texts; a text is run once."""
+    new = [text for text in dict.fromkeys(texts) if text not in known]
+    if new:
+        known |= zip(new, rows_of(new), strict=True)
+    return torch.stack([known[text] for text in texts])
 
 
 def gradient(function: RowFunction, rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:

@@ -1,7 +1,7 @@
 """The effects of single words of real texts, one row per word and way of changing it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -70,7 +70,8 @@ class WordEffects(Result):
         texts: the texts.
         effects: one row per word and way.
         read: of each text the characters from the first word that the model reads to the last.
-        notes: what was not measured, and why.
+        left_out: words and texts that were not measured.
+        notes: ways in which words were not changed, and why.
     """
 
     model: str
@@ -78,6 +79,7 @@ class WordEffects(Result):
     texts: tuple[str, ...]
     effects: tuple[WordEffect, ...]
     read: tuple[Span, ...] = ()
+    left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def by(self, way: str) -> list[WordEffect]:
@@ -99,12 +101,6 @@ class WordEffects(Result):
         """One row per word and way."""
         names = [field.name for field in fields(WordEffect)]
         return {name: [getattr(effect, name) for effect in self.effects] for name in names}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values."""
-        plain = {"model": self.model, "score": self.score, "texts": list(self.texts)}
-        effects = [asdict(effect) for effect in self.effects]
-        return {**plain, "effects": effects, "notes": list(self.notes)}
 
 
 def word_effects(
@@ -226,7 +222,10 @@ def effects_of(
     elif way == "move":
         changes, notes = _moved(score, side, spans, progress)
     else:
-        changes = _removed(score, side, spans, way, progress)
+        changes = [
+            {"change": change, "label": label}
+            for change, label in zip(*score.removed(side, spans, way, progress), strict=True)
+        ]
     text = score.texts[side]
     effects = [
         WordEffect(
@@ -247,15 +246,6 @@ def effects_of(
 
 Changes = list[dict[str, Any]]
 """For each word the `change`, `replaced_by` and `label` of its row; empty without a row."""
-
-
-def _removed(
-    score: TextScore, side: int, spans: Sequence[Span], way: str, progress: Progress
-) -> Changes:
-    changes, labels = score.removed(side, spans, way, progress)
-    return [
-        {"change": change, "label": label} for change, label in zip(changes, labels, strict=True)
-    ]
 
 
 def _swapped(

@@ -1,161 +1,160 @@
 """What an explanation says: its sentences, the texts with their words in colour, and one row per
 word."""
 
-from typing import Any
-
 from wordsens.display.numbers import minus
 from wordsens.display.view import ColouredWord, Table, View, Words
-from wordsens.evaluation.explain import Explanation, WordEffect
+from wordsens.evaluation.explain import Explanation
 from wordsens.text.pairs import Pair
+from wordsens.text.whole_words import Span, lettered_spans
 
+# A cosine at or above which a model hardly sees an exchange, and the rounding of one.
+_HARDLY, _ROUNDING = 0.99, 1e-6
 
-def answer(explanation: Explanation) -> tuple[str, ...]:
-    """The number, the words whose deletion moves it most, the words that keep two texts apart; then
-    the notes."""
-    two, value = len(explanation.texts) > 1, explanation.value
-    sentences = [
-        f"{explanation.model}: {explanation.score} {value:.4f}"
-        if two or value
-        else explanation.model
-    ]
+# The smallest change that is not 0 in the four digits that are printed.
+_SHOWN = 5e-5
 
-    def named(word: WordEffect) -> str:
-        return f"'{word.word}'" + (" (second text)" if two and word.side else "")
-
-    if words := explanation.most("removal", 3):
-        moving = ", ".join(
-            f"{named(word)} {word.removal:+.4f}" for word in words if _shows(word.removal)
-        )
-        most = f"these words change it most: {moving}" if moving else "no word changes it by .0001"
-        sentences.append(f"Deleted one by one, {most}.")
-    word, dividing = explanation.dividing, dividing_words(explanation)
-    if word is not None and dividing:
-        without = f"{value + word.rise:.4f} (one change)"
-        if differ_alone(explanation):
-            sentences.append(
-                f"The texts differ in nothing but {' and '.join(map(repr, dividing))}."
-            )
-        elif len(dividing) == 1:
-            sentences.append(
-                f"The word that keeps the texts apart most is {named(word)}: without it it is "
-                f"{without}."
-            )
-        else:
-            first, second = dividing
-            sentences.append(
-                f"The pair of words that keeps the texts apart most is '{first}' of the first and "
-                f"'{second}' of the "
-                f"second: without both it is {without}."
-            )
-    return (*sentences, *explanation.notes)
-
-
-def dividing_words(explanation: Explanation) -> tuple[str, ...]:
-    """The word that keeps two texts apart most, or the pair of words, that of the first text first;
-    () for none."""
-    word = explanation.dividing
-    if word is None or not _shows(word.rise):
-        return ()
-    if word.counterpart is None or (word.removal or 0.0) >= (word.apart or 0.0):
-        return (word.word,)
-    return (word.counterpart, word.word) if word.side else (word.word, word.counterpart)
-
-
-def differ_alone(explanation: Explanation) -> bool:
-    """True where the texts are equal without those words, by construction."""
-    changed = (
-        Pair("", *explanation.texts, same=False).changed if len(explanation.texts) == 2 else ()
-    )
-    return tuple(filter(None, changed)) == dividing_words(explanation) != ()
-
-
-def _shows(value: float | None) -> bool:
-    """True where a change is not 0 in the four digits that are printed."""
-    return value is not None and round(abs(value), 4) > 0
+# What each column means.
+_MEANING = {
+    "deleted": "Deleted: the change without the word, one change.",
+    "best swap": (
+        "Best swap: the largest change by another word that could stand there; empty where none is "
+        "listed."
+    ),
+    "moved": (
+        "Moved: the largest change found by moving the word's vectors by up to their length; a "
+        "lower bound."
+    ),
+    "both deleted": (
+        "Both deleted: the largest rise when this word and one of the other text are deleted."
+    ),
+}
 
 
 def view(explanation: Explanation) -> View:
     """The sentences, the texts with the words coloured by what their deletion does, one row per
     word, and pairs."""
-    first, *others = answer(explanation)
-    most = max((abs(word.removal or 0) for word in explanation.words), default=0.0)
-    legend = f"change of the {explanation.score} when the word is deleted"
-    if explanation.dividing is not None and (dividing := dividing_words(explanation)):
-        most = max(most, explanation.dividing.rise)
-        both = ", both deleted" * (len(dividing) == 2)
-        legend += f"; underlined: what separates the texts most{both}"
+    deleted = sorted(explanation.by("delete"), key=lambda effect: -abs(effect.change))
+    shown = [effect for effect in deleted[:3] if abs(effect.change) >= _SHOWN]
+    second = " (second text)"
+    moving = ", ".join(
+        f"'{effect.word}'{second * effect.text} {effect.change:+.4f}" for effect in shown
+    )
+    most = f"these words change it most: {moving}" if shown else "no word changes it by .0001"
+    sentence, underlined = separation(explanation)
+    strongest = max((abs(effect.change) for effect in deleted), default=0.0) or 1.0
+    legend = f"change of the {explanation.score} when the word is deleted" + (
+        "; underlined: what separates the texts" * bool(underlined)
+    )
     last = len(explanation.texts) - 1
     coloured = [
-        Words("", _pieces(explanation, side), most or 1.0, legend if side == last else "")
-        for side in range(len(explanation.texts))
+        Words("", _pieces(explanation, side, underlined), strongest, legend * (side == last))
+        for side in range(last + 1)
     ]
-    pairs = explanation.pairs
-    table = Table(
+    columns = {
+        name: cells
+        for name, cells in explanation.columns().items()
+        if any(cell is not None for cell in cells)
+    }
+    meaning = " ".join(text for name, text in _MEANING.items() if name in columns)
+    words = Table("", columns, dict.fromkeys(_MEANING, "+"), meaning, max(len(columns["word"]), 1))
+    pairs = Table(
         "Pairs of words whose joint deletion differs most from the sum of both (one change)",
         {
-            "first": [pair.first for pair in pairs],
-            "second": [pair.second for pair in pairs],
-            "both": [pair.together for pair in pairs],
-            "sum": [pair.alone for pair in pairs],
-            "difference": [pair.together - pair.alone for pair in pairs],
+            "first": [pair.first.word for pair in explanation.pairs],
+            "second": [pair.second.word for pair in explanation.pairs],
+            "both": [pair.together for pair in explanation.pairs],
+            "sum": [pair.alone for pair in explanation.pairs],
+            "difference": [pair.together - pair.alone for pair in explanation.pairs],
         },
         units=dict.fromkeys(("both", "sum", "difference"), "+"),
     )
-    return View(first, (*others, *coloured, _word_table(explanation), table))
+    sentences = filter(None, (f"Deleted one by one, {most}." * bool(deleted), sentence))
+    parts = (*sentences, *coloured, words, pairs)
+    return View(explanation.headline, parts, notes=explanation.notes)
 
 
-def _pieces(explanation: Explanation, side: int) -> tuple[ColouredWord | str, ...]:
-    text, stop, pieces = explanation.texts[side], 0, []
-    dividing = dividing_words(explanation)
-    apart = explanation.dividing if dividing else None
-    for word in (word for word in explanation.words if word.side == side):
-        change, decides = word.removal or 0.0, False
-        if apart is not None:
-            counterpart = (
-                len(dividing) == 2 and word.side != apart.side and word.word == apart.counterpart
-            )
-            decides = counterpart or word == apart
-            change = apart.rise if decides else change
-        about = "" if word.removal is None else minus(f"{word.removal:+.4f}")
-        pieces += [text[stop : word.start], ColouredWord(word.word, change, about, decides)]
-        stop = word.stop
-    return (*pieces, text[stop:])
+def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
+    """What keeps two texts apart in a sentence, and its parts of the texts: their number and
+    characters."""
+    texts, score, value = explanation.texts, explanation.score, explanation.value
+    if len(texts) < 2:
+        return "", []
+    if (phrases := exchanged(*texts)) is not None:
+        seen = f"the {score} is {value:.4f}"
+        if score == "cosine" and value >= _HARDLY:
+            seen = f"the model hardly sees it ({score} {value:.4f})"
+        if score == "cosine" and value >= 1 - _ROUNDING:
+            seen = "the model does not see it"
+        first, second = (texts[0][slice(*span)] for side, span in phrases if side == 0)
+        return f"'{first}' and '{second}' are exchanged; {seen}.", phrases
+    singles = [((effect,), effect.change) for effect in explanation.by("delete")]
+    pairs = [((pair.first, pair.second), pair.together) for pair in explanation.partners]
+    words, rise = max([*singles, *pairs], key=lambda found: found[1], default=((), 0.0))
+    if rise < _SHOWN:
+        # Of words that the model does not read nothing is known.
+        none = f"No word keeps the texts apart: the {score} is no higher without any of them."
+        return none * (len(words) > 0 and not explanation.left_out), []
+    named = " and ".join(f"'{word.word}'" for word in words)
+    parts = [(word.text, word.span) for word in words]
+    changed = Pair("", *texts, same=False).changed
+    if [*filter(None, changed)] == [word.word for word in words]:
+        return f"The texts differ in nothing but {named}.", parts
+    keep, without = ("keep", "both") if len(words) > 1 else ("keeps", "it")
+    return (
+        f"{named} {keep} the texts apart most: without {without} the {score} is "
+        f"{value + rise:.4f}.",
+        parts,
+    )
 
 
-_COLUMNS = {
-    "deleted": ("removal", "Deleted: the change without the word, one change."),
-    "best swap": ("swap", "Best swap: the farthest of {tried} words that could stand there."),
-    "swapped for": ("swapped_for", ""),
-    "down": ("lowers", ""),
-    "up": (
-        "raises",
-        "Down, up: the farthest found by moving the word's vectors by up to their length; lower "
-        "bounds.",
-    ),
-    "at most": ("upper", "At most: no move of the word's vectors goes farther."),
-    "both deleted": (
-        "apart",
-        "Both deleted: the largest rise when this word and one of the other text are deleted.",
-    ),
-    "with": ("counterpart", ""),
-}
-"""By heading: the field of a word, and what it means."""
+def exchanged(*texts: str) -> list[tuple[int, Span]] | None:
+    """The two phrases that change places between the texts, each with the number of its text; None
+    where the texts differ in another way.
+
+    >>> exchanged("From the old hall to Leeds.", "From Leeds to the old hall.")
+    [(0, (5, 17)), (0, (21, 26)), (1, (14, 26)), (1, (5, 10))]
+    """
+    spans = [lettered_spans(text) for text in texts]
+    first, second = (
+        [text[slice(*span)].lower() for span in its] for text, its in zip(texts, spans, strict=True)
+    )
+    differing = [
+        at for at, words in enumerate(zip(first, second, strict=False)) if len({*words}) > 1
+    ]
+    if sorted(first) != sorted(second) or not differing:
+        return None
+    start, stop = differing[0], differing[-1] + 1
+    before, after = first[start:stop], second[start:stop]
+    count = stop - start
+    for left in range(1, count):
+        for right in range(1, count - left + 1):
+            inner = before[left : count - right]
+            if after == before[count - right :] + inner + before[:left]:
+                places = [
+                    (0, start, left),
+                    (0, stop - right, right),
+                    (1, stop - left, left),
+                    (1, start, right),
+                ]
+                return [
+                    (side, (spans[side][at][0], spans[side][at + length - 1][1]))
+                    for side, at, length in places
+                ]
+    return None
 
 
-def _word_table(explanation: Explanation) -> Table:
-    """One row per word, without the columns that are empty throughout."""
-    words = explanation.words
-    columns: dict[str, list[Any]] = {
-        "text": [word.side + 1 for word in words],
-        "word": [word.word for word in words],
+def _pieces(
+    explanation: Explanation, side: int, underlined: list[tuple[int, Span]]
+) -> tuple[ColouredWord | str, ...]:
+    changes = {
+        effect.span: effect.change for effect in explanation.by("delete") if effect.text == side
     }
-    tried = max((word.tried for word in words), default=0)
-    note = []
-    for heading, (field, meaning) in _COLUMNS.items():
-        values = [getattr(word, field) for word in words]
-        if any(value is not None for value in values):
-            columns[heading] = values
-            note.append(meaning.format(tried=tried))
-    units = dict.fromkeys(_COLUMNS, "+")
-    text = " ".join(filter(None, note))
-    return Table("", columns, units=units, note=text, most=max(len(words), 1))
+    text, stop, pieces = explanation.texts[side], 0, []
+    marked = [span for which, span in underlined if which == side]
+    for start, end in lettered_spans(text):
+        change = changes.get((start, end))
+        about = "" if change is None else minus(f"{change:+.4f}")
+        decides = any(first <= start and end <= last for first, last in marked)
+        pieces += [text[stop:start], ColouredWord(text[start:end], change or 0.0, about, decides)]
+        stop = end
+    return (*pieces, text[stop:])

@@ -139,8 +139,8 @@ def as_classifier(
 
     Args:
         model: a name or folder, a pair (model, tokenizer) or a pipeline of a transformer for
-            sequence classification; or a function from a list of texts to an array (texts, classes)
-            of probabilities.
+            sequence classification; a function from a list of texts to an array (texts, classes)
+            of probabilities, or an object with such a `predict_proba`.
         labels: the classes' names; None: the model's own, or 0, 1, ...
         device: where a name or folder is loaded.
         revision: branch, tag or commit of a name on the hub.
@@ -154,6 +154,9 @@ def as_classifier(
     """
     if isinstance(model, Classifier):
         return model
+    if hasattr(model, "predict_proba"):
+        names = labels or [str(name) for name in getattr(model, "classes_", ())]
+        return Classifier(model.predict_proba, name=name_of(model), labels=names or None)
     if isinstance(model, str) or hasattr(model, "__fspath__") or is_transformer(model):
         loaded = load_text_model(model, head=True, device=device, revision=revision)
         return _of_transformer(loaded, labels)

@@ -118,12 +118,13 @@ def _by_name(model: str | Path, options: dict[str, Any]) -> Model:
     if pool is None and not kind and classes > 1:
         raise InputError(
             f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it "
-            "with flips, or with explain --classes; pass pool='mean' for the mean of its hidden "
+            "with explain --classes; pass pool='mean' for the mean of its hidden "
             "states"
         )
     by_library = kind == "SparseEncoder" or not starts_with_transformer(folder)
     if not by_library or pool not in (None, OWN):
-        return load_text_model(name, vectors=True, **options)
+        # Vectors alone need no attention weights: the fused kernel is faster.
+        return load_text_model(name, vectors=True, attention=None, **options)
     library = load_library_model(name, folder, require_device(options["device"]))
     return SentenceTransformerModel(library, name=name, batch_size=options["batch_size"])
 

@@ -13,7 +13,7 @@ s_P and bs are those of Hahn, Jurafsky and Futrell (2021) for outputs of several
 one number between -1 and 1, where ‖f(x)‖ = 1 for a decision); on bits, with both as alternatives of
 either, as is the average sensitivity of Boolean functions. rs is the sensitivity to random tokens
 of Bhattamishra et al. (2022) and Vasudeva et al. (2024) for vectors; theirs, for labels, is
-`flips`.
+`explain_classes`.
 
 None of them is a sup: S allows any vector within a ball, for the farthest word; these are means
 over real words.

@@ -15,7 +15,7 @@ from wordsens.evaluation.explain import explain
 from wordsens.evaluation.guard import guard
 from wordsens.evaluation.pairs import choose_pairs, scored_by, similarities, similarity_name
 from wordsens.findings.check import around
-from wordsens.findings.explain import differ_alone, dividing_words
+from wordsens.findings.explain import separation
 from wordsens.intervals import kept_threshold
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
@@ -69,7 +69,7 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
         "verdict": judgement.verdict,
         "reason": judgement.reason,
         "cut": _cut(loaded, first, second),
-        "apart": None,
+        "apart": "",
         "words": "",
         "numbers": "",
     }
@@ -80,12 +80,7 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
     view = explained.view()
     coloured = tuple(part for part in view.parts if isinstance(part, Words))
     rest = tuple(part for part in view.parts if not isinstance(part, Words))
-    rise = explained.dividing.rise if explained.dividing else 0.0
-    answer["apart"] = {
-        "words": dividing_words(explained),
-        "rise": rise,
-        "alone": differ_alone(explained),
-    }
+    answer["apart"], _ = separation(explained)
     return answer | {
         "words": html_part(View("", coloured)),
         "numbers": html_part(View(view.headline, rest)),

@@ -1,0 +1,45 @@
+"""What flips of labels say: one row per label, and the words that flip one."""
+
+from collections import Counter
+
+from wordsens.display.view import Marked, Table, View
+from wordsens.evaluation.classes import FIELDS, ClassFlips
+
+# Words that are shown, and the letters of their text on either side.
+_SHOWN, _AROUND = 10, 40
+
+
+def view(flips: ClassFlips) -> View:
+    """One row per label, the words whose deletion flips a label in their texts, and how often."""
+    shares = Table(
+        "Share of the texts whose label changes when one word is deleted, swapped or moved",
+        {name: cells for name, cells in flips.columns().items() if any(cells)},
+        units=dict.fromkeys(FIELDS[1:], "%"),
+        note="Moved: by up to the length of the word's vector; a lower bound.",
+    )
+    flipping = sorted(
+        (word for word in flips.by("delete") if word.label), key=lambda word: word.change
+    )
+    examples = []
+    for word in flipping[:_SHOWN]:
+        text = flips.texts[word.text]
+        around = " ".join(text[max(0, word.start - _AROUND) : word.end + _AROUND].split())
+        label = f"{flips.labels[word.text]} -> {word.label}"
+        examples.append((word.word, Marked(around, (word.word,)), label, word.change))
+    words = Table.of_rows(
+        "Words whose deletion changes the label (one change)",
+        ("word", "in", "label", "probability"),
+        examples,
+        units={"probability": "+"},
+    )
+    named = [
+        (word.word.lower(), flips.labels[word.text], word.label) for word in flips.by("delete")
+    ]
+    texts = Counter(name[:2] for name in named)
+    often = Counter(name[:2] for name in named if name[2])
+    rows = [(*name, count, texts[name]) for name, count in often.most_common()]
+    counts = Table.of_rows(
+        "How often", ("word", "label", "changes it", "deleted"), rows, most=_SHOWN
+    )
+    parts = (shares, words, counts)
+    return View(flips.headline, parts, failures=flips.failures, notes=flips.notes)
