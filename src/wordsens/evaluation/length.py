@@ -1,23 +1,24 @@
 """Advice on length: how many tokens a passage may have if a negation must move its embedding."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, cycle, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from wordsens.display.numbers import Estimate
 from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.near_misses import SENTENCE_END, negate
-from wordsens.intervals import least_values, median_estimate
+from wordsens.evaluation.pairs import require_threshold
+from wordsens.intervals import ends, least_values, median_estimate
 from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.load import as_model
-from wordsens.models.model import Model, require_cosines
+from wordsens.models.model import require_cosines
 from wordsens.results import Answered
 from wordsens.sensitivity.replacements import cosine_distance
 from wordsens.text.pairs import Pairs, minimal_pairs, read_pairs
@@ -47,9 +48,6 @@ _SENTENCE = range(4, 25)
 # Lengths, each twice the one before, that are measured even where the change is lost at the
 # shortest.
 _LEAST_LENGTHS = 4
-
-# By length.
-Distances = dict[int, Float[np.ndarray, "places changes"]]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -91,9 +89,7 @@ class LengthAdvice(Answered):
     @property
     def decisive(self) -> bool:
         """True where the interval is narrow enough to act on."""
-        if self.length is None or self.low is None or self.high is None:
-            return False
-        return self.high <= WIDEST * self.low
+        return bool(self.length and self.low and self.high and self.high <= WIDEST * self.low)
 
     @property
     def longest(self) -> int:
@@ -160,10 +156,7 @@ def advise_length(
     """  # noqa: E501
     require_count("changes", changes, least=least_values())
     require_count("longest", longest, least=16)
-    if isinstance(threshold, bool) or not -1 < threshold < 1:
-        raise InputError(
-            f"`threshold` (={threshold!r}) must be a cosine between -1 and 1, such as 0.95"
-        )
+    require_threshold(threshold, cosines=True)
     documents = as_documents(texts)
     if len(documents) < 2:
         raise InputError(
@@ -171,14 +164,13 @@ def advise_length(
         )
     loaded = as_model(model)
     require_cosines(loaded, "lengths")
-    count, unit, context = (lambda text: len(text.split())), "words", None
+    count, unit, context = (lambda text: len(text.split())), "words", 2 * longest
     if loaded.no_rows is None:
         reader = loaded.text_model()
-        count, unit, context = reader.count_tokens, "tokens", reader.context
+        count, unit, context = reader.count_tokens, "tokens", reader.context or context
     around = Surroundings([document.text for document in documents], count)
     source, kind, sentences = _sentences(around, pairs, changes)
-    room = longest if context is None else min(context // 2, longest)
-    longest = longest if context is None else min(longest, context)
+    room, longest = min(context // 2, longest), min(context, longest)
     sentences = [sentence for sentence in sentences if around.tokens(sentence) <= room]
     if len(sentences) < least_values():
         raise InputError(
@@ -186,9 +178,11 @@ def advise_length(
             f"{least_values()}; give more or shorter sentences, or a model with a longer context"
         )
     shortest = max(map(around.tokens, sentences))
-    least, distances = 1 - threshold, Distances()
-    doublings = math.ceil(math.log2(longest / shortest)) + 1
-    total = doublings + 3 * math.ceil(math.log2(math.log(2) / math.log(FINEST)))
+    doublings = math.ceil(math.log2(longest / shortest))
+    tried = [*(shortest * 2**step for step in range(doublings)), longest]
+    total = len(tried) + 3 * math.ceil(math.log2(math.log(2) / math.log(FINEST)))
+    least = 1 - threshold
+    medians: dict[int, dict[str, Estimate]] = {}
 
     def measure(length: int) -> bool:
         """Measure passages of that length; False where the texts do not have enough words."""
@@ -197,28 +191,34 @@ def advise_length(
         ]
         if not all(passages):
             return False
-        distances[length] = _distances(loaded, passages).reshape(len(PLACES), -1)
-        progress(min(len(distances), total), total)
+        vectors = loaded.encode([text for versions in passages for text in versions])
+        distances = cosine_distance(vectors[::2], vectors[1::2]).reshape(len(PLACES), -1).numpy()
+        curves = {ANY: distances.mean(axis=0), **dict(zip(PLACES, distances, strict=True))}
+        medians[length] = {place: median_estimate(values) for place, values in curves.items()}
+        progress(min(len(medians), total), total)
         return True
 
-    length = shortest
-    while measure(length) and length < longest:
-        if len(distances) >= _LEAST_LENGTHS and _under(distances, least)[:, -1].all():
+    for length in tried:
+        if not measure(length):
             break
-        length = min(2 * length, longest)
-    if not distances:
+        lost = all(ends(median)[1] < least for median in medians[length].values())
+        if lost and len(medians) >= _LEAST_LENGTHS:
+            break
+    if not medians:
         raise InputError(
             f"`texts` hold too few words for passages of {shortest} {unit}, the longest changed "
             "sentence; give more or longer texts"
         )
-    while gaps := _open_gaps(distances, least):
+    while gaps := _open_gaps(medians, least):
         for low, high in gaps:
             measure(round(math.sqrt(low * high)))
-    lengths, medians = sorted(distances), _medians(distances)
-    advice = {place: _advice(lengths, curve, least, unit) for place, curve in medians.items()}
-    length, low, high, reason = advice.pop(ANY)
-    rows = [(place, *row) for place, row in advice.items()]
-    names = ("place", "length", "low", "high", "reason")
+    lengths = sorted(medians)
+    curves = {
+        place: tuple(medians[length][place] for length in lengths) for place in (ANY, *PLACES)
+    }
+    advice = {place: _advice(lengths, curve, least, unit) for place, curve in curves.items()}
+    overall = advice.pop(ANY)
+    places = {name: tuple(row[name] for row in advice.values()) for name in overall}
     return LengthAdvice(
         model=loaded.name,
         source=source,
@@ -226,26 +226,21 @@ def advise_length(
         threshold=threshold,
         unit=unit,
         changes=len(sentences),
-        length=length,
-        low=low,
-        high=high,
-        reason=reason,
-        places=dict(zip(names, zip(*rows, strict=True), strict=True)),
-        curve={unit: tuple(lengths), **medians},
+        **overall,
+        places={"place": tuple(PLACES), **places},
+        curve={unit: tuple(lengths), **curves},
     )
 
 
-@dataclass(frozen=True)
-class ChangedSentence:
+class ChangedSentence(NamedTuple):
     """A sentence in two versions, and its place among the words of all texts.
 
     Attributes:
-        first, second: the two versions.
+        versions: the two.
         start, stop: the words of `Surroundings` that it replaces; none where start == stop.
     """
 
-    first: str
-    second: str
+    versions: tuple[str, str]
     start: int
     stop: int
 
@@ -260,10 +255,9 @@ class Surroundings:
     """
 
     def __init__(self, texts: Sequence[str], count: Callable[[str], int]):
-        split = [text.split() for text in texts]
         self.texts, self._count = texts, count
-        self._words = [word for words in split for word in words]
-        self.starts = [0, *accumulate(map(len, split))][:-1]
+        self._words = " ".join(texts).split()
+        self.starts = [0, *accumulate(len(text.split()) for text in texts)][:-1]
         self._tokens_of = cache(lambda word: max(1, count(f"a {word}") - count("a")))
 
     def negated_sentences(self) -> list[ChangedSentence]:
@@ -272,22 +266,22 @@ class Surroundings:
 
         A long sentence leaves no short passage to measure.
         """
-        shortest: list[ChangedSentence] = []
-        for text, start in zip(self.texts, self.starts, strict=True):
-            changed: list[ChangedSentence] = []
+        shortest, start = [], 0
+        for text in self.texts:
+            changed = []
             for sentence in SENTENCE_END.split(text):
                 words = sentence.split()
                 stop, plain = start + len(words), " ".join(words)
                 opposite = negate(plain) if len(words) in _SENTENCE else None
                 if opposite not in (None, plain):
-                    changed.append(ChangedSentence(plain, opposite, start, stop))
+                    changed.append(ChangedSentence((plain, opposite), start, stop))
                 start = stop
             shortest += sorted(changed, key=self.tokens)[:1]
         return sorted(shortest, key=self.tokens)
 
     def tokens(self, sentence: ChangedSentence) -> int:
         """Tokens of the longer version, special ones included."""
-        return max(self._count(sentence.first), self._count(sentence.second))
+        return max(map(self._count, sentence.versions))
 
     def passage(
         self,
@@ -309,8 +303,7 @@ class Surroundings:
             word = self._words[index % len(self._words)]
             room -= self._tokens_of(word)
             if room < 0:
-                versions = (sentence.first, sentence.second)
-                return tuple(" ".join([*before[::-1], text, *after]) for text in versions)
+                return tuple(" ".join([*before[::-1], x, *after]) for x in sentence.versions)
             (before if earlier else after).append(word)
         return ()
 
@@ -326,70 +319,45 @@ def _sentences(
         negated = around.negated_sentences()
         if len(negated) >= least_values():
             return "your texts", NEGATION, negated[:most]
-        source = "shipped sentences, put into your texts"
-        chosen = [pair for pair in minimal_pairs() if pair.kind == NEGATION]
+        source, pairs = "shipped", [pair for pair in minimal_pairs() if pair.kind == NEGATION]
     else:
-        source = "given sentences, put into your texts"
-        # A pair that is given twice, or turned around, is one change.
-        distinct = {pair.texts: pair for pair in read_pairs(pairs)}
-        chosen = [pair for pair in distinct.values() if not pair.same]
-        if len(chosen) < least_values():
-            raise InputError(
-                f"`pairs` holds {len(chosen)} opposites, whose meaning differs (same = false), and "
-                f"an interval takes {least_values()}; give more"
-            )
+        source, pairs = "given", read_pairs(pairs)
+    # A pair that is given twice, or turned around, is one change.
+    chosen = list({pair.texts: pair for pair in pairs if not pair.same}.values())
+    if len(chosen) < least_values():
+        raise InputError(
+            f"`pairs` holds {len(chosen)} opposites, whose meaning differs (same = false), and "
+            f"an interval takes {least_values()}; give more"
+        )
     kinds = {pair.kind for pair in chosen}
     kind = kinds.pop() if len(kinds) == 1 else "change"
     count = min(most, len(chosen))
     spread = (chosen[number * len(chosen) // count] for number in range(count))
     # Each before a text; where there are more than texts, again from the first.
     placed = [
-        ChangedSentence(pair.first, pair.second, start, start)
+        ChangedSentence((pair.first, pair.second), start, start)
         for pair, start in zip(spread, cycle(around.starts), strict=False)
     ]
-    return source, kind, placed
+    return f"{source} sentences, put into your texts", kind, placed
 
 
-def _distances(
-    model: Model,
-    passages: Sequence[tuple[str, ...]],
-) -> Float[np.ndarray, " passages"]:
-    texts = sorted({text for versions in passages for text in versions})
-    vectors = dict(zip(texts, model.encode(texts), strict=True))
-    distances = [
-        float(cosine_distance(vectors[first], vectors[second])) for first, second in passages
-    ]
-    return np.array(distances)
-
-
-def _medians(distances: Distances) -> dict[str, tuple[Estimate, ...]]:
-    """For all places together, and for each, the median over the changes by length."""
-    table = np.stack([distances[length] for length in sorted(distances)], axis=1)
-    curves = {ANY: table.mean(axis=0), **dict(zip(PLACES, table, strict=True))}
-    return {
-        place: tuple(median_estimate(values) for values in curve) for place, curve in curves.items()
-    }
-
-
-def _numbers(curve: Sequence[Estimate]) -> Float[np.ndarray, "3 lengths"]:
-    """The medians, and the ends of their intervals."""
-    return np.array([(each.value, each.low, each.high) for each in curve]).T
-
-
-def _under(distances: Distances, threshold: float) -> Bool[np.ndarray, "curves lengths"]:
-    """By length, which medians and ends of their intervals are under the threshold."""
-    return np.vstack([_numbers(curve) < threshold for curve in _medians(distances).values()])
-
-
-def _open_gaps(distances: Distances, threshold: float) -> list[tuple[int, int]]:
+def _open_gaps(
+    medians: Mapping[int, Mapping[str, Estimate]], threshold: float
+) -> list[tuple[int, int]]:
     """The neighbouring lengths between which a median, or an end of its interval, crosses the
     threshold, and that are not close enough."""
-    under = _under(distances, threshold)
-    crossed = (under[:, 1:] != under[:, :-1]).any(axis=0)
+    under = {
+        length: [
+            number < threshold
+            for median in medians[length].values()
+            for number in (median.value, *ends(median))
+        ]
+        for length in sorted(medians)
+    }
     return [
         (low, high)
-        for (low, high), crosses in zip(pairwise(sorted(distances)), crossed, strict=True)
-        if crosses and high > max(FINEST * low, low + 1)
+        for low, high in pairwise(under)
+        if under[low] != under[high] and high > max(FINEST * low, low + 1)
     ]
 
 
@@ -398,24 +366,25 @@ def _advice(
     curve: Sequence[Estimate],
     threshold: float,
     unit: str,
-) -> tuple[int | None, int | None, int | None, str | None]:
+) -> dict[str, Any]:
     """The length at which the median falls under the threshold, its interval, and the reason where
     there is no length. Length and low end are rounded down, the high end up."""
-    median, below, above = _numbers(curve)
-    length = _fall(lengths, median, threshold)
-    low = _fall(lengths, below, threshold) if below.min() < threshold else lengths[-1]
-    high = _fall(lengths, above, threshold, last=True)
+    median, below, above = np.array([(each.value, *ends(each)) for each in curve]).T
     reason = None
     if median[0] < threshold:
         reason = f"the change moves the embedding by less already at {lengths[0]} {unit}"
-    elif length is None:
+    elif median.min() >= threshold:
         reason = f"no fall below was measured up to {lengths[-1]} {unit}"
-    return (
-        None if length is None else math.floor(length + 1e-9),
-        None if low is None else math.floor(low + 1e-9),
-        None if high is None else math.ceil(high - 1e-9),
-        reason,
+    length, low = (
+        math.floor(_fall(lengths, numbers, threshold) + 1e-9) for numbers in (median, below)
     )
+    high = _fall(lengths, above, threshold, last=True)
+    return {
+        "length": None if reason else length,
+        "low": low or None,
+        "high": None if math.isinf(high) else math.ceil(high - 1e-9),
+        "reason": reason,
+    }
 
 
 def _fall(
@@ -424,22 +393,19 @@ def _fall(
     threshold: float,
     *,
     last: bool = False,
-) -> float | None:
+) -> float:
     """The length at which the curve first falls under the threshold, or with `last` the one from
-    which it stays there; None where that is beyond the lengths, or for the first before them.
+    which it stays there.
 
     Between two lengths the curve is a power law. At a step it falls at the shorter, or with `last`
-    at the longer.
+    at the longer. There is a step before the lengths (from 0) and one behind them (to infinity).
     """
-    under = curve < threshold
-    # Where no length is such, the number that is appended is the first.
-    index = int(np.append(under, True).argmax())
-    if last:
-        index = len(lengths) - int(np.append(~under[::-1], True).argmax())
-    if index in (0, len(lengths)):
-        return lengths[0] if last and index == 0 else None
-    before, after = curve[index - 1 : index + 1].tolist()
+    known = [0.0, *lengths, math.inf]
+    values = np.array([math.inf, *curve, -math.inf])
+    under = values < threshold
+    index = np.flatnonzero(~under)[-1] + 1 if last else under.argmax()
+    before, after = values[index - 1 : index + 1].tolist()
     if after < STEEP * before:
-        return lengths[index] if last else lengths[index - 1]
+        return known[index] if last else known[index - 1]
     share = math.log(before / threshold) / math.log(before / after)
-    return lengths[index - 1] * (lengths[index] / lengths[index - 1]) ** share
+    return known[index - 1] * (known[index] / known[index - 1]) ** share
