@@ -3,28 +3,32 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Collection, Mapping
 from functools import cache
+from itertools import chain
+from typing import Any
 
-from wordsens.evaluation.word_lists import inflected, sections
+from wordsens.evaluation.word_lists import in_case, inflected, sections
 from wordsens.text.whole_words import Span
 
-# After these there is no verb in a finite form.
 _BEFORE_NOUNS = """
     a an the my your his her its our their these those every each some any no of in on at with without from for by about
     two three four five six seven eight nine ten many few several all both new old good bad
 """  # noqa: E501
-
-# After these there is no noun that needs an article, and no base form of a verb.
-_LINKING = "is are was were be been being am isn't aren't wasn't weren't very too so"
-
-# After these there is no noun in the singular without an article.
 _BEFORE_VERBS = """
     i you we they he she to not don't doesn't didn't can can't cannot could couldn't will won't would wouldn't must
     should shouldn't may might
 """  # noqa: E501
+_LINKING = "is are was were be been being am isn't aren't wasn't weren't very too so"
 
-# Parts of the list with irregular forms.
-_IRREGULAR = ("plural", "past", "double")
+# The words behind which there is no such form: no finite verb behind "the", no singular without an
+# article behind "can".
+_NOT_AFTER = {
+    "base": f"{_BEFORE_NOUNS} {_LINKING} this that".split(),
+    "third": _BEFORE_NOUNS.split(),
+    "singular": f"{_BEFORE_VERBS} {_LINKING}".split(),
+    "mass": _BEFORE_VERBS.split(),
+}
 
 _PREVIOUS = re.compile(r"([\w'’]+)\s+$")
 
@@ -45,40 +49,25 @@ def substitutes(text: str, span: Span) -> tuple[str, ...]:
     ()
     """  # noqa: E501
     word = text[slice(*span)].replace("’", "'")
-    previous = (
-        match[1].lower().replace("’", "'") if (match := _PREVIOUS.search(text[: span[0]])) else ""
-    )
+    match = _PREVIOUS.search(text[: span[0]])
+    previous = match[1].lower().replace("’", "'") if match else ""
     lists = _lists()
     readings = lists.get(word) or lists.get(word.lower()) or {}
-    allowed = {part: others for part, others in readings.items() if not _excluded(part, previous)}
-    if not allowed:
-        return ()
-    first, *further = allowed.values()
-    shared = [other for other in first if all(other in others for others in further)]
+    allowed = [
+        others for form, others in readings.items() if previous not in _NOT_AFTER.get(form, ())
+    ]
+    shared = [other for other in chain(*allowed[:1]) if all(other in others for others in allowed)]
     if previous in ("a", "an"):
         shared = [other for other in shared if (other[0].lower() in "aeiou") == (previous == "an")]
-    return tuple(other[0].upper() + other[1:] if word[0].isupper() else other for other in shared)
-
-
-def _excluded(part: str, previous: str) -> bool:
-    """True where a word of that part and form cannot follow that word."""
-    linking = previous in _LINKING.split()
-    if part in ("base", "third"):
-        return previous in _BEFORE_NOUNS.split() or (
-            part == "base" and (linking or previous in ("this", "that"))
-        )
-    bare = part in ("singular", "mass") and previous in _BEFORE_VERBS.split()
-    return bare or (part == "singular" and linking)
+    return tuple(in_case(word, other) for other in shared)
 
 
 @cache
-def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
+def _lists() -> Mapping[str, Mapping[str, Collection[str]]]:
     """For every word of the list its readings, such as "plural" or "past", and what can replace it
     in each."""
-    readings: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    readings: Any = defaultdict(lambda: defaultdict(dict))
     for part, group in sections("substitutes.txt"):
-        if part in _IRREGULAR:
-            continue
         replaced, _, further = group.partition(" > ")
         forms = {word: inflected(part, word) for word in f"{replaced} {further}".split()}
         for word in replaced.split():
@@ -86,10 +75,8 @@ def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
                 # A form that is past and participle is replaced by a form that is both.
                 names = [name for name, spelling in forms[word].items() if spelling == form]
                 alike = [{others[name] for name in names} for others in forms.values()]
-                readings[form][names[0]] += [
-                    other.pop() for other in alike if len(other) == 1 and form not in other
-                ]
-    return {
-        word: {name: tuple(dict.fromkeys(others)) for name, others in parts.items()}
-        for word, parts in readings.items()
-    }
+                # The keys: each once, in their order.
+                readings[form][names[0]] |= {
+                    other.pop(): None for other in alike if len(other) == 1 and form not in other
+                }
+    return readings

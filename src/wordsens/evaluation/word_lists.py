@@ -79,10 +79,9 @@ def lines_of(name: str) -> list[str]:
 def sections(name: str) -> list[tuple[str, str]]:
     """The groups of words of a file, each with the heading above it."""
     parts = re.split(r"(?:^| )(\w+):", " ".join(lines_of(name)))[1:]
-    bodies = zip(parts[::2], parts[1::2], strict=True)
     return [
         (heading, group.strip())
-        for heading, body in bodies
+        for heading, body in zip(parts[::2], parts[1::2], strict=True)
         for group in body.strip(" ,").split(",")
     ]
 
@@ -117,26 +116,18 @@ def inflected(part: str, word: str) -> dict[str, str]:
 @cache
 def _irregular(heading: str) -> dict[str, list[str]]:
     """The irregular forms under a heading, by word."""
-    listed = [group.split() for part, group in sections("substitutes.txt") if part == heading]
+    listed = [group.split() for part, group in sections("irregular.txt") if part == heading]
     return {word: forms for word, *forms in listed}
 
 
-def _exchanged(heading: str) -> dict[str, str]:
-    """Both directions of every pair under the heading; the first that names a word decides what
-    replaces it."""
-    opposites: dict[str, str] = {}
-    for part, pair in sections("near_misses.txt"):
-        if part == heading:
-            first, second = (inflected(part, word) for word in pair.split("/"))
-            for forms in zip(first.values(), second.values(), strict=True):
-                for word, other in (forms, forms[::-1]):
-                    opposites.setdefault(word, other)
-    return opposites
-
-
-ANTONYMS = {**_exchanged("verb"), **_exchanged("pairs"), **_exchanged("phrases")}
-QUANTITIES = _exchanged("quantities")
-TIMES = _exchanged("times")
+def _opposites(heading: str) -> list[tuple[str, str]]:
+    """The pairs under the heading, in all their forms."""
+    pairs = [pair.split("/") for part, pair in sections("near_misses.txt") if part == heading]
+    return [
+        forms
+        for pair in pairs
+        for forms in zip(*(inflected(heading, word).values() for word in pair), strict=True)
+    ]
 
 
 def groups(listed: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -153,13 +144,25 @@ def groups(listed: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]]:
     return {word: tuple(dict.fromkeys(others)) for word, others in table.items()}
 
 
+def _exchanged(heading: str) -> dict[str, str]:
+    """Both directions of every pair under the heading; the first that names a word decides what
+    replaces it."""
+    return {word: others[0] for word, others in groups(_opposites(heading)).items()}
+
+
+ANTONYMS = {**_exchanged("verb"), **_exchanged("pairs"), **_exchanged("phrases")}
+QUANTITIES = _exchanged("quantities")
+TIMES = _exchanged("times")
+
+
 @cache
 def antonyms() -> Table:
     """The antonyms of the near misses, and those of antonyms.txt."""
-    further = groups(pair.split() for pair in " ".join(lines_of("antonyms.txt")).split(","))
-    first = {word: (other,) for word, other in ANTONYMS.items()}
-    both = {word: (*first.get(word, ()), *further.get(word, ())) for word in {**first, **further}}
-    return {word: tuple(dict.fromkeys(others)) for word, others in both.items()}
+    table = groups(pair.split() for pair in " ".join(lines_of("antonyms.txt")).split(","))
+    return table | {
+        word: tuple(dict.fromkeys((other, *table.get(word, ()))))
+        for word, other in ANTONYMS.items()
+    }
 
 
 @cache
@@ -171,9 +174,7 @@ def synonyms() -> Table:
 @cache
 def negations() -> Table:
     """Words whose exchange negates."""
-    return groups(
-        pair.split("/") for heading, pair in sections("near_misses.txt") if heading == "negations"
-    )
+    return groups(_opposites("negations"))
 
 
 def exchange(sentence: str, table: Table, chance: random.Random) -> str | None:
@@ -188,9 +189,12 @@ def exchange(sentence: str, table: Table, chance: random.Random) -> str | None:
         return None
     match = chance.choice(matches)
     other = chance.choice(table[match[0].lower()]).replace("no-one", "no one")
-    if match[0][0].isupper():
-        other = other[0].upper() + other[1:]
-    return sentence[: match.start()] + other + sentence[match.end() :]
+    return sentence[: match.start()] + in_case(match[0], other) + sentence[match.end() :]
+
+
+def in_case(word: str, other: str) -> str:
+    """The other word with a capital where the word has one."""
+    return other[0].upper() + other[1:] if word[0].isupper() else other
 
 
 @lru_cache(maxsize=16)
