@@ -103,9 +103,7 @@ def test_without_noise_the_length_is_the_laws():
     found = ws.advise_length(encoder(LAWS["power"][0], [1.0] * 12), texts_of(12))
     assert found.length == pytest.approx(177.8, rel=0.01)
     assert found.decisive
-    assert found.advice.startswith(
-        f"at most {found.length} words (95 %: {found.low} to {found.high})"
-    )
+    assert f"at most {found.length} words (95 %: {found.low} to {found.high})" in found.headline
     assert (found.source, found.changes, found.unit) == ("your texts", 12, "words")
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.cli import app, main
 from wordsens.errors import WordsensError
-from wordsens.evaluation.requirement import Baseline
+from wordsens.evaluation.requirement import read_baseline
 from wordsens.models.endpoint import Endpoint
 from wordsens.models.load import as_model
 from wordsens.text import read_documents
@@ -188,7 +188,7 @@ def test_small_files(tmp_path, content):
     tmp_path.mkdir()
     for name in ("dataset_dict.json", "state.json", "baseline.json"):
         (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
-    survives(lambda: Baseline.read(tmp_path / "baseline.json"))
+    survives(lambda: read_baseline(tmp_path / "baseline.json"))
     survives(lambda: read_documents(tmp_path))
 
 

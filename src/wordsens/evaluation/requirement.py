@@ -21,22 +21,22 @@ from wordsens.results import Answered
 from wordsens.seeds import Seed
 from wordsens.text.pairs import Pair
 
+# In a row's place: the requirement is one on every row.
 EVERY = "all"
-"""In a row's place: the requirement is one on every row."""
 
+# The chance of at least one false alarm among all kinds of a check, or all rows of a comparison.
 LEVEL = 0.05
-"""The chance of at least one false alarm among all kinds of a check, or all rows of a
-comparison."""
 
 _FORMAT = 1
+
+# Of a baseline: a line of 150 bytes for each of half a million pairs.
 _MOST_BYTES = 100_000_000
-"""Of a baseline: a line of 150 bytes for each of half a million pairs."""
 
+# An area under the curve whose interval reaches down to this can hardly fall.
 _FLOOR = 0.01
-"""An area under the curve whose interval reaches down to this can hardly fall."""
 
+# Pairs of a kind below which the notes say that the comparison is a coarse one.
 _FEW = 20
-"""Pairs of a kind below which the notes say that the comparison is a coarse one."""
 
 _SIGNS: dict[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 _FORM = re.compile(
@@ -108,13 +108,7 @@ class Requirement:
             detail: what is said behind that number, such as its interval.
             missing: what is said where no row is named.
         """
-        names = (
-            [name for name in rows if name]
-            if self.kind == EVERY
-            else [self.kind]
-            if self.kind in rows
-            else []
-        )
+        names = [name for name in rows if (name if self.kind == EVERY else name == self.kind)]
         if not names:
             yield Unmet("", self.text, f"{self.text}: {missing}")
         for name in names:
@@ -175,12 +169,11 @@ def numbers_of(row: Mapping[str, Any], *estimates: str) -> dict[str, Any]:
     >>> numbers_of({"pairs": 9, "auc": Estimate(0.5, 0.4, 0.6)}, "auc")
     {'pairs': 9, 'auc': 0.5, 'auc_low': 0.4, 'auc_high': 0.6}
     """
+    parts = {"": "value", "_low": "low", "_high": "high"}
     numbers: dict[str, Any] = {}
     for name, value in row.items():
-        numbers[name] = value
-        if name in estimates:
-            parts = {"": "value", "_low": "low", "_high": "high"}
-            numbers |= {name + end: getattr(value, part, None) for end, part in parts.items()}
+        split = {name + end: getattr(value, part, None) for end, part in parts.items()}
+        numbers |= split if name in estimates else {name: value}
     return numbers
 
 
@@ -215,12 +208,12 @@ def write_baseline(path: str | PathLike[str], scored: ScoredPairs) -> None:
     """
     opposites = {kind: scored.values[each] for kind, each in scored.opposites.items()}
     _require_room(opposites, scored.values[scored.near])
-    keys = map(pair_key, scored.pairs)
+    similarities = zip(map(pair_key, scored.pairs), scored.values.tolist(), strict=True)
     document = {
         "format": _FORMAT,
         "model": scored.models[0],
         "identity": scored.identities[0],
-        "similarities": dict(zip(keys, scored.values.tolist(), strict=True)),
+        "similarities": dict(similarities),
     }
     place = Path(path).expanduser()
     with writing("path", place):

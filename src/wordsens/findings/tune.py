@@ -43,5 +43,6 @@ def view(tuned: Tuned) -> View:
         f"recall@1 of {counts[-1]} queries, each side of every paraphrase, searched among "
         f"{tuned.among} texts. Brackets: 95 % confidence intervals."
     )
-    headline = f"{tuned.headline} {as_sentences(*tuned.notes)}".strip()
-    return View(headline, (Table("", columns, note=note, most=len(counts)), *answer(tuned)))
+    trained = f"trained on {tuned.seen} of {tuned.triples} triples"
+    headline = f"The tuned model is in {tuned.folder}; {trained}. {as_sentences(*tuned.notes)}"
+    return View(headline.strip(), (Table("", columns, note=note, most=len(counts)), *answer(tuned)))

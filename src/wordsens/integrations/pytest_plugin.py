@@ -38,12 +38,11 @@ def wordsens_assert(
     request: pytest.FixtureRequest, wordsens_check: "Callable[..., Check]"
 ) -> "Callable[..., Check]":
     """A function (model, *requirements, **options of `wordsens.check`) that fails the test where a
-    requirement is not met, with the pairs behind it, adds the table of kinds to the test's report,
-    and returns the Check."""
+    requirement is not met, with the pairs behind it, adds the tables of the check to the test's
+    report, and returns the Check."""
 
     def require(model: Any, *requirements: str, **options: Any) -> "Check":
         __tracebackhide__ = True
-        from wordsens.display.numbers import column
         from wordsens.errors import InputError
         from wordsens.findings.check import pair_line
 
@@ -51,12 +50,7 @@ def wordsens_assert(
             check = wordsens_check(model, requirements=requirements, **options)
         except InputError as error:
             pytest.fail(str(error), pytrace=False)
-        rows = [
-            f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc}   "
-            f"false hits {column([row.false_hits], '%')[0]}"
-            for row in check.rows
-        ]
-        request.node.add_report_section("call", "wordsens", "\n".join([repr(check), "", *rows]))
+        request.node.add_report_section("call", "wordsens", check.show())
         if not check.passed:
             pairs = [f"  {pair_line(row)}" for row in check.failing_pairs()]
             pytest.fail("\n".join([*check.failures, "", *pairs]).rstrip(), pytrace=False)

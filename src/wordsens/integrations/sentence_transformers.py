@@ -92,11 +92,6 @@ class OneWordEvaluator(BaseEvaluator):
         card(model, metrics, epoch, steps)
         return metrics
 
-    @property
-    def description(self) -> str:
-        """The title of its table in a model card."""
-        return "One Word"
-
     def get_config_dict(self) -> dict[str, Any]:
         """What a model card says of the evaluation."""
         return {name: value for name, value in self._options.items() if value is not None}

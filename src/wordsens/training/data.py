@@ -64,15 +64,15 @@ def split_pairs(
     Raises:
         InputError: a part lacks opposites or near-duplicates.
     """
-    by_domain = all("domain" in pair.columns for pair in pairs)
-    by_domain = by_domain and len({pair.columns["domain"] for pair in pairs}) > 1
+    domains = {pair.columns.get("domain") for pair in pairs}
+    by_domain = None not in domains and len(domains) > 1
     keys = [str(pair.columns["domain"]) if by_domain else pair.first for pair in pairs]
     names = sorted(set(keys))
     chance = random.Random(derive_seed(seed, "held out"))
     apart = set(chance.sample(names, max(1, len(names) // _SHARE)))
     held_out = [pair for pair, key in zip(pairs, keys, strict=True) if key in apart]
-    texts = {text for pair in held_out for text in (pair.first, pair.second)}
-    train = [pair for pair in pairs if texts.isdisjoint((pair.first, pair.second))]
+    texts = {text for pair in held_out for text in pair.texts}
+    train = [pair for pair in pairs if texts.isdisjoint(pair.texts)]
     for part, use in ((train, "to train on"), (held_out, "to judge by")):
         if not any(pair.near for pair in part) or all(pair.same for pair in part):
             raise InputError(

@@ -150,34 +150,31 @@ class SensitivityPenalty:
         self._calls += 1
         chosen = torch.randperm(len(texts), generator=stream)[: self._search.texts]
         some = texts[chosen.to(texts.device)]
-        with torch.no_grad():
-            unchanged = self._phi(some).flatten(1)
+        unchanged = self._phi(some).flatten(1)
         defined = (unchanged != 0).any(dim=1)
         self.left_out += int((~defined).sum())
         some, unchanged = some[defined], unchanged[defined]
         if not len(some):
             raise ZeroFeaturesError(
                 f"phi(X) = 0 for all {len(chosen)} texts that were chosen, and their sensitivity "
-                "is not defined; "
-                "lower the learning rate or the penalty's weight"
+                "is not defined; lower the learning rate or the penalty's weight"
             )
         order = torch.rand(len(some), texts.shape[1], generator=stream).argsort(dim=1)
         words = order[:, : self._search.words].to(texts.device)
-        repeated = unchanged.repeat_interleave(words.shape[1], dim=0)
 
-        def change(delta: Tensor) -> Tensor:
-            moved = self._phi(move_words(some, words, delta)).flatten(1)
-            return torch.linalg.vector_norm(moved - repeated, dim=1)
+        def changes(delta: Tensor, before: Tensor) -> Tensor:
+            moved = self._phi(move_words(some, words, delta)).flatten(1).unflatten(0, words.shape)
+            return torch.linalg.vector_norm(moved - before.unsqueeze(1), dim=2)
 
         radius = math.sqrt(texts.shape[2]) if self._radius is None else self._radius
         start = radius * self._start(words.numel(), some, stream)
-        delta = ascend(change, start, radius, self._search.steps)
+        fixed = unchanged.detach()
+        delta = ascend(
+            lambda delta: changes(delta, fixed).flatten(), start, radius, self._search.steps
+        )
         self._directions = delta / radius
-        # A single evaluation carries the gradient: of the texts as they are and as they were moved.
-        both = self._phi(torch.cat([some, move_words(some, words, delta)])).flatten(1)
-        before, after = both[: len(some)], both[len(some) :].unflatten(0, words.shape)
-        changes = torch.linalg.vector_norm(after - before.unsqueeze(1), dim=2)
-        relative = changes / torch.linalg.vector_norm(before, dim=1, keepdim=True)
+        sizes = torch.linalg.vector_norm(unchanged, dim=1, keepdim=True)
+        relative = changes(delta, unchanged) / sizes
         return relative.mean(dim=1) if self.over == "mean" else relative.amax(dim=1)
 
     def _start(self, count: int, texts: Tensor, stream: torch.Generator) -> Float[Tensor, "p d"]:
@@ -216,39 +213,27 @@ def ascend(
 
     Args:
         change: what rises, one number per perturbation.
-        start: where the ascent begins; it is projected into the ball.
+        start: where the ascent begins, in the ball.
         radius: of the ball.
-        steps: each costs an evaluation and a gradient.
+        steps: each costs an evaluation and a gradient, as does the start.
     """
-    best = _projected(start, radius)
-    value, slope = _value_and_slope(change, best)
-    length = torch.full_like(value, FIRST * radius)
-    for _ in range(steps):
-        uphill = torch.nn.functional.normalize(slope, dim=1)
-        trial = _projected(best + length.unsqueeze(1) * uphill, radius)
-        reached, gradient = _value_and_slope(change, trial)
-        better = reached > value
-        best = torch.where(better.unsqueeze(1), trial, best)
+    best = trial = start
+    value = torch.full_like(best[:, 0], -math.inf)
+    slope = torch.zeros_like(best)
+    # The start gains too.
+    length = torch.full_like(value, FIRST * radius / GROW)
+    for _ in range(steps + 1):
+        with torch.enable_grad():
+            variable = trial.detach().requires_grad_(True)
+            changes = change(variable)
+            (gradient,) = torch.autograd.grad(changes.sum(), variable)
+        better = changes.detach() > value
+        best = torch.where(better.unsqueeze(1), variable.detach(), best)
         slope = torch.where(better.unsqueeze(1), gradient, slope)
-        value = torch.where(better, reached, value)
+        value = torch.where(better, changes.detach(), value)
         longer = (GROW * length).clamp(max=LONGEST * radius)
         length = torch.where(better, longer, SHRINK * length)
+        outside = best + length.unsqueeze(1) * torch.nn.functional.normalize(slope, dim=1)
+        beyond = torch.linalg.vector_norm(outside, dim=1, keepdim=True).clamp(min=radius)
+        trial = outside * (radius / beyond)
     return best
-
-
-def _projected(perturbations: Float[Tensor, "p d"], radius: float) -> Float[Tensor, "p d"]:
-    """Every Delta, or the point of the sphere on its way where it lies outside of the ball."""
-    length = torch.linalg.vector_norm(perturbations, dim=1, keepdim=True)
-    return perturbations * (radius / length.clamp(min=radius))
-
-
-def _value_and_slope(
-    change: Callable[[Float[Tensor, "p d"]], Float[Tensor, " p"]],
-    perturbations: Float[Tensor, "p d"],
-) -> tuple[Float[Tensor, " p"], Float[Tensor, "p d"]]:
-    """The change at p perturbations, and its gradient there."""
-    with torch.enable_grad():
-        variable = perturbations.detach().requires_grad_(True)
-        value = change(variable)
-        (slope,) = torch.autograd.grad(value.sum(), variable)
-    return value.detach(), slope

@@ -40,7 +40,7 @@ from wordsens.models.load import as_model
 from wordsens.models.model import Model, require_cosines
 from wordsens.models.model_files import model_folder
 from wordsens.models.pretrained import is_of, load_library_model, quiet_transformers
-from wordsens.results import Result
+from wordsens.results import Answered
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
 from wordsens.text.pairs import Pair, Pairs
@@ -63,7 +63,7 @@ _CHECKPOINTS = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tuned(Result):
+class Tuned(Answered):
     """A tuned model, judged before and after.
 
     Attributes:
@@ -92,12 +92,6 @@ class Tuned(Result):
     scores: dict[str, tuple[str | int | float | Estimate | None, ...]]
     among: int
     notes: tuple[str, ...]
-
-    @property
-    def headline(self) -> str:
-        """Where the tuned model is."""
-        trained = f"trained on {self.seen} of {self.triples} triples"
-        return f"The tuned model is in {self.folder}; {trained}."
 
     def columns(self) -> dict[str, Any]:
         """One row per kind of opposite, and one of recall@1."""
@@ -332,11 +326,13 @@ def _train(
             rows_of_step.clear()
             progress("training", state.global_step / steps)
 
+    by_length = sorted(enumerate(triples), key=lambda numbered: max(map(len, numbered[1])))
     triple_rows: list[dict[str, Any]] = [
         {"anchor": text, "positive": same, "negative": other, "label": row}
-        for row, (text, same, other) in enumerate(triples)
+        for row, (text, same, other) in by_length
     ]
-    embeddings = network.encode(list(steady), show_progress_bar=False)
+    steady = sorted(steady, key=len)
+    embeddings = network.encode(steady, show_progress_bar=False)
     steady_rows: list[dict[str, Any]] = [
         {"text": text, "label": embedding.tolist()}
         for text, embedding in zip(steady, embeddings, strict=True)
@@ -346,7 +342,6 @@ def _train(
         (triple_rows, RecordingLoss(network)),
         (steady_rows, EmbedDistillLoss(network)),
     ):
-        rows.sort(key=_length)
         size = math.ceil(len(rows) / _PARTS)
         for start in range(0, len(rows), size):
             name = f"part {len(data)}"
@@ -389,11 +384,6 @@ def _train(
     history: list[dict[str, Any]] = trainer.state.log_history
     seen = {row for entry in history for row in entry.get("triples", ())}
     return [triples[row] for row in sorted(seen)]
-
-
-def _length(row: dict[str, Any]) -> int:
-    """Characters of the longest text."""
-    return max(len(text) for text in row.values() if isinstance(text, str))
 
 
 def _save(
