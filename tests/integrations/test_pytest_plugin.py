@@ -62,7 +62,7 @@ def test_one_that_is_not_met_fails_and_shows_the_pairs(suite):
             "switch.false_hits is 1*required <= 0.1",
             "*switch: 'turn the alarm on' / 'turn the alarm off'",
             "*wordsens*",
-            "switch * 2 pairs * false hits 100 % *",
+            "switch * 2 * 100 % *",
         ]
     )
 

@@ -329,8 +329,7 @@ def _sentences(
             f"`pairs` holds {len(chosen)} opposites, whose meaning differs (same = false), and "
             f"an interval takes {least_values()}; give more"
         )
-    kinds = {pair.kind for pair in chosen}
-    kind = kinds.pop() if len(kinds) == 1 else "change"
+    kind = chosen[0].kind if len({pair.kind for pair in chosen}) == 1 else "change"
     count = min(most, len(chosen))
     spread = (chosen[number * len(chosen) // count] for number in range(count))
     # Each before a text; where there are more than texts, again from the first.

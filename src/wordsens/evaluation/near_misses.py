@@ -21,9 +21,6 @@ from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
 from wordsens.text.pairs import DRAFT, ORIGIN, Pair
 
-# Pairs of a kind: the interval of an AUC is then at most .2 wide, and every pair can be read.
-MOST_OF_A_KIND = 100
-
 # Words of a sentence: shorter ones have no room for a change, longer ones are hardly ever one
 # sentence.
 _WORDS = range(3, 61)
@@ -31,16 +28,15 @@ _WORDS = range(3, 61)
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'])|\n+")
 
 
-def near_misses(
-    texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, seed: Seed = 0
-) -> list[Pair]:
+def near_misses(texts: Iterable[str | Document], *, most: int = 100, seed: Seed = 0) -> list[Pair]:
     """Pairs of opposites from the sentences of the texts, one change each: see `RULES`.
 
     They are made by rule: read them before you build a gate on them.
 
     Args:
         texts: English.
-        most: pairs of a kind; where there are more, a random choice.
+        most: pairs of a kind; where there are more, a random choice. With 100 the interval of an
+            AUC is at most .2 wide, and every pair can be read.
         seed: of the choice.
 
     Raises:

@@ -230,7 +230,6 @@ def auc_drops(
         InputError: the two have no opposites or no near-duplicates in common, or every kind is at
             the floor.
     """
-    now = scored.values
     before = np.array([earlier.get(pair_key(pair), np.nan) for pair in scored.pairs])
     known = ~np.isnan(before)
     near = scored.near & known
@@ -241,7 +240,7 @@ def auc_drops(
             "`baseline` has no opposites or no near-duplicates in common with this check; save a "
             "new one for these pairs with --save-baseline"
         )
-    sides = {kind: (before[members], now[members]) for kind, members in compared.items()}
+    sides = {kind: (before[members], scored.values[members]) for kind, members in compared.items()}
     floor = _require_room({kind: side[0] for kind, side in sides.items()}, before[near])
     few = [f"{kind} ({len(side[0])})" for kind, side in sides.items() if len(side[0]) < _FEW]
     absent = [kind for kind in kinds if kind not in compared]
@@ -253,7 +252,7 @@ def auc_drops(
         "comparison": not known.all(),
     }
     drops = {}
-    second = before[near], now[near]
+    second = before[near], scored.values[near]
     for kind, change in auc_changes(sides, second, falls=True, seed=seed).items():
         members = np.any([*compared.values()], axis=0) if kind == TOGETHER else compared[kind]
         was = auc(before[members], second[0])
