@@ -208,12 +208,12 @@ def write_baseline(path: str | PathLike[str], scored: ScoredPairs) -> None:
     """
     opposites = {kind: scored.values[each] for kind, each in scored.opposites.items()}
     _require_room(opposites, scored.values[scored.near])
-    similarities = zip(map(pair_key, scored.pairs), scored.values.tolist(), strict=True)
+    keys = map(pair_key, scored.pairs)
     document = {
         "format": _FORMAT,
         "model": scored.models[0],
         "identity": scored.identities[0],
-        "similarities": dict(similarities),
+        "similarities": dict(zip(keys, scored.values.tolist(), strict=True)),
     }
     place = Path(path).expanduser()
     with writing("path", place):

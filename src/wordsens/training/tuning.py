@@ -306,25 +306,21 @@ def _train(
         EmbedDistillLoss,
         MultipleNegativesRankingLoss,
     )
-    from transformers import PrinterCallback, TrainerCallback
+    from transformers import PrinterCallback
 
     steps, rate = settings["steps"], settings["rate"]
-    rows_of_step: list[int] = []
 
-    class RecordingLoss(MultipleNegativesRankingLoss):
-        """It needs no labels: they are the numbers of the triples."""
+    class RecordingTrainer(SentenceTransformerTrainer):
+        """Puts the triples of every batch into the history, which the checkpoints keep."""
 
-        def forward(self, sentence_features: Any, labels: torch.Tensor) -> torch.Tensor:
-            rows_of_step.extend(labels.tolist())
-            return super().forward(sentence_features, labels)
-
-    class Reporting(TrainerCallback):
-        """Puts the triples of every step into the history, which the checkpoints keep."""
-
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            state.log_history.append({"triples": rows_of_step.copy()})
-            rows_of_step.clear()
-            progress("training", state.global_step / steps)
+        def compute_loss(
+            self, model: Any, inputs: dict[str, Any], *options: Any, **named: Any
+        ) -> Any:
+            # The label of a triple is its number, that of a steady text its embedding.
+            if inputs["label"].ndim == 1:
+                self.state.log_history.append({"triples": inputs["label"].tolist()})
+            progress("training", self.state.global_step / steps)
+            return super().compute_loss(model, inputs, *options, **named)
 
     by_length = sorted(enumerate(triples), key=lambda numbered: max(map(len, numbered[1])))
     triple_rows: list[dict[str, Any]] = [
@@ -339,7 +335,7 @@ def _train(
     ]
     data, losses = {}, {}
     for rows, loss in (
-        (triple_rows, RecordingLoss(network)),
+        (triple_rows, MultipleNegativesRankingLoss(network)),
         (steady_rows, EmbedDistillLoss(network)),
     ):
         size = math.ceil(len(rows) / _PARTS)
@@ -362,22 +358,15 @@ def _train(
     )
     # Without a widget the library draws examples, with a progress bar.
     network.model_card_data.widget = [{"text": ""}]
-    checkpoints = sorted(
+    latest = max(
         work.glob("checkpoint-*/trainer_state.json"),
         key=lambda path: int(path.parent.name.split("-")[1]),
+        default=None,
     )
     with quiet_transformers():
-        trainer = SentenceTransformerTrainer(
-            model=network,
-            args=arguments,
-            train_dataset=data,
-            loss=losses,
-            callbacks=[Reporting()],
-        )
+        trainer = RecordingTrainer(model=network, args=arguments, train_dataset=data, loss=losses)
         trainer.remove_callback(PrinterCallback)
-        outcome = trainer.train(
-            resume_from_checkpoint=str(checkpoints[-1].parent) if checkpoints else None
-        )
+        outcome = trainer.train(resume_from_checkpoint=latest and str(latest.parent))
     if not math.isfinite(outcome.training_loss):
         raise InputError(f"the loss became {outcome.training_loss}; lower `rate` (={rate:g})")
     network.eval()
