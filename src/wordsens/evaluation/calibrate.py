@@ -164,9 +164,6 @@ class Calibration(Answered):
 
         return view(self, distance)
 
-    def __repr__(self) -> str:
-        return f"<Calibration of {self.model}: threshold {self.threshold}>"
-
 
 def calibrate(
     model: Any,
@@ -217,13 +214,14 @@ def calibrate(
     chosen, changes = choose_pairs(pairs)
     chosen, drafted = _without_drafts(chosen)
     model = prompted(load(model), prompt_names)
-    scored = scored_by([model], chosen, [*changes, *drafted], progress=progress)
+    changes += drafted
+    scored = scored_by([model], chosen, changes, guard=True, progress=progress)
     note = (
         "these are the package's pairs: the threshold is for opposites like them; give pairs of "
         "your own"
     )
     return Calibration(
-        scored=scored.judged(),
+        scored=scored,
         budget=float(budget),
         confidence=float(confidence),
         guard=guard,
