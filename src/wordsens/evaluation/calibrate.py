@@ -189,7 +189,7 @@ def calibrate(
         pairs: yours: a file, or rows (kind, first, second, same); None for the package's own.
         budget: the share of opposites that may pass.
         confidence: of the limit.
-        guard: whether `wordsens.guard` stands behind the threshold: a pair that it calls different
+        guard: whether `wordsens.guard` checks the pairs that pass: a pair that it calls different
             does not pass.
         prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the first and
             the second ones.

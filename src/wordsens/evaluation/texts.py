@@ -23,7 +23,7 @@ Progress = Callable[[int], None]
 
 
 def drawn_words(words: Sequence[str], count: int, *, seed: int, content: str) -> list[int]:
-    """The places of at most so many words: negations first, then a random draw, in their order."""
+    """The places of at most `count` words: negations first, then a random draw, in their order."""
     order: list[int] = torch.randperm(
         len(words), generator=generator(seed, "audited words", content)
     ).tolist()
