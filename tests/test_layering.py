@@ -45,6 +45,7 @@ UPWARD = {
     ("results", "plotting"),
     ("evaluation.audit", "findings.audit"),
     ("evaluation.calibrate", "findings.calibrate"),
+    ("evaluation.check", "findings.check"),
     ("evaluation.compare", "findings.compare"),
     ("evaluation.explain", "findings.explain"),
     ("evaluation.classes", "findings.classes"),

@@ -150,15 +150,17 @@ class SensitivityPenalty:
         self._calls += 1
         chosen = torch.randperm(len(texts), generator=stream)[: self._search.texts]
         some = texts[chosen.to(texts.device)]
-        unchanged = self._phi(some).flatten(1)
-        defined = (unchanged != 0).any(dim=1)
+        # Without gradients: at phi(X) = 0 they may be NaN.
+        with torch.no_grad():
+            defined = (self._phi(some).flatten(1) != 0).any(dim=1)
         self.left_out += int((~defined).sum())
-        some, unchanged = some[defined], unchanged[defined]
+        some = some[defined]
         if not len(some):
             raise ZeroFeaturesError(
                 f"phi(X) = 0 for all {len(chosen)} texts that were chosen, and their sensitivity "
                 "is not defined; lower the learning rate or the penalty's weight"
             )
+        unchanged = self._phi(some).flatten(1)
         order = torch.rand(len(some), texts.shape[1], generator=stream).argsort(dim=1)
         words = order[:, : self._search.words].to(texts.device)
 
