@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.pairs import SIMILARITY_OF, similarity_of
@@ -52,7 +53,7 @@ class TextScore(ABC):
 
     def read_span(self, side: int) -> Span:
         """Where the part of that text that the model reads starts and stops."""
-        return self._model.read_span(self.texts[side])
+        return self.window or self._model.read_span(self.texts[side])
 
     def labels(self, texts: Sequence[str]) -> list[str]:
         """The label of each text, "" where it is that of the text itself; "" without a
@@ -76,7 +77,7 @@ class TextScore(ABC):
 
     def spans(self, side: int) -> list[Span]:
         """The words of the text on that side that are measured, signs among them."""
-        return _within(word_spans(self.texts[side]), self.window or self.read_span(side))
+        return _within(word_spans(self.texts[side]), self.read_span(side))
 
     def removed(
         self, side: int, spans: Sequence[Span], way: str, progress: Progress = lambda done: None
@@ -107,25 +108,18 @@ class TextScore(ABC):
         """
 
 
-def scores_of_words(
-    model: Any, texts: Sequence[str], max_words: int | None
-) -> Iterator["TextScore"]:
-    """The score of each text on its own: of its label for a Classifier, else the relative change;
-    from the tokens where the model can be run from them."""
+def score_of_words(model: Model | Classifier, text: str, max_words: int | None) -> TextScore:
+    """The score of a text on its own: of its label for a Classifier, else the relative change; from
+    the tokens where the model can be run from them."""
     if isinstance(model, Classifier):
-        yield from (ClassScore(model, text, None) for text in texts)
-        return
-    loaded = as_model(model)
-    if loaded.no_rows is None:
-        phi = map_of(loaded)
-        yield from (TokensMoved(phi, text, max_words) for text in texts)
-        return
-    for text in texts:
-        every = word_spans(text)
-        spans = _within(every, loaded.read_span(text))[:max_words]
-        # Without a word no other may come in from behind what is read.
-        whole = len(spans) in (0, len(every))
-        yield DistanceMoved(loaded, text, None if whole else (spans[0][0], spans[-1][1]))
+        return ClassScore(model, text, None)
+    if model.no_rows is None:
+        return TokensMoved(map_of(model), text, max_words)
+    every = word_spans(text)
+    spans = _within(every, model.read_span(text))[:max_words]
+    # Without a word no other may come in from behind what is read.
+    whole = len(spans) in (0, len(every))
+    return DistanceMoved(model, text, None if whole else (spans[0][0], spans[-1][1]))
 
 
 def _within(spans: Iterable[Span], limits: Span) -> list[Span]:
@@ -342,9 +336,11 @@ def _remembered(
     return torch.stack([known[text] for text in texts])
 
 
-def gradient(function: RowFunction, rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-    """The slope of the score in the rows."""
+def uphill(
+    function: RowFunction, start: Float[Tensor, "n d"], rows: Float[Tensor, "n d"]
+) -> Float[Tensor, "n d"]:
+    """For each row a step of its length up the slope that the score has at `start`."""
     with torch.enable_grad():
-        leaf = rows.detach().clone().requires_grad_(True)
+        leaf = start.detach().clone().requires_grad_(True)
         (slope,) = torch.autograd.grad(function(leaf.unsqueeze(0)).sum(), leaf)
-    return slope
+    return torch.linalg.vector_norm(rows, dim=1, keepdim=True) * normalize(slope, dim=1)

@@ -5,21 +5,26 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
-from torch.nn.functional import normalize
+from torch import Tensor
 
 from wordsens.display.numbers import plural
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.evaluation.substitutes import substitutes
-from wordsens.evaluation.text_scores import TextScore, gradient, scores_of_words
+from wordsens.evaluation.text_scores import TextScore, score_of_words, uphill
 from wordsens.evaluation.texts import Progress, drawn_words
 from wordsens.maps.mapping import perturbed_texts
+from wordsens.models.classifier import Classifier
 from wordsens.models.function import require_texts
+from wordsens.models.load import as_model
 from wordsens.results import Result
 from wordsens.seeds import Seed
 from wordsens.text.english import kind_of
 from wordsens.text.whole_words import TAKEN_APART, Span, takes_apart, word_spans, words_at
 
 WAYS = ("delete", "mask", "swap", "move")
+
+# Why a text that was measured before is left out.
+COPY = "it is equal to an earlier one"
 
 # Moved texts that run together, and words that a note names.
 _BATCH, _NAMED = 32, 8
@@ -67,10 +72,10 @@ class WordEffects(Result):
     Attributes:
         model: the name of the model.
         score: what changes, such as "relative change".
-        texts: the texts.
+        texts: the texts that were measured.
         effects: one row per word and way.
-        read: of each text the characters from the first word that the model reads to the last.
-        left_out: words and texts that were not measured.
+        read: the characters of each text that the model reads.
+        left_out: the texts that were not measured: their number among those given, and the reason.
         notes: ways in which words were not changed, and why.
     """
 
@@ -79,7 +84,7 @@ class WordEffects(Result):
     texts: tuple[str, ...]
     effects: tuple[WordEffect, ...]
     read: tuple[Span, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[tuple[int, str], ...] = ()
     notes: tuple[str, ...] = ()
 
     def by(self, way: str) -> list[WordEffect]:
@@ -89,7 +94,8 @@ class WordEffects(Result):
     def unread(self, number: int) -> list[str]:
         """The words of a text that the model does not read."""
         text, (start, stop) = self.texts[number], self.read[number]
-        return [text[slice(*span)] for span in word_spans(text) if not start <= span[0] < stop]
+        spans = word_spans(text)
+        return [text[slice(*span)] for span in spans if span[0] < start or span[1] > stop]
 
     @property
     def headline(self) -> str:
@@ -119,11 +125,12 @@ def word_effects(
     The change is ‖f(changed text) - f(text)‖ / ‖f(text)‖; of a classifier, the change of the
     probability of the text's label. "delete" and "mask" are one change each: of the tokens, where
     the model can be run from them, else of the text. "swap" tries the `substitutes` of the word.
-    "move" moves every row of the word by up to its own length, up and down the slope.
+    "move" moves every row of the word by up to its own length, up and down the slope. A text that
+    equals an earlier one, or that the model cannot be asked about, is left out.
 
     Args:
         model: whatever `as_model` takes, a Classifier, or a TransformerFeatures.
-        texts: of two words or more each.
+        texts: those of fewer than two words that the model reads are left out.
         ways: some of "delete", "mask", "swap", "move".
         words_per_text: words that are measured: negations first, then a random draw; None for all.
         tries: the most words that are tried in the place of each.
@@ -132,8 +139,7 @@ def word_effects(
         progress: called with (texts done, texts).
 
     Raises:
-        InputError: no such model or way, a way that the model does not allow, or a text of fewer
-            than two words that the model reads.
+        InputError: no such model or way, or no text that can be measured in these ways.
 
     >>> def letters(texts):
     ...     return [[text.count("o") + 1.0, text.count("n") + 1.0] for text in texts]
@@ -147,29 +153,46 @@ def word_effects(
     if words_per_text is not None:
         require_count("words_per_text", words_per_text)
     require_count("tries", tries)
+    if not isinstance(model, Classifier):
+        model = as_model(model)
+    texts = require_texts(texts)
+    score_name = ""
     effects: list[WordEffect] = []
     notes: list[str] = []
-    read: list[Span] = []
-    texts = require_texts(texts)
-    name = score_name = ""
-    for number, score in enumerate(scores_of_words(model, texts, max_words)):
-        name, score_name = score.model, score.name
-        chosen = chosen_words(score, words_per_text, seed)
-        spans = score.spans(0)
-        read.append((spans[0][0], spans[-1][1]))
-        for way in ways:
-            rows, omitted = effects_of(score, 0, chosen, way, tries=tries)
-            effects += [replace(row, text=number) for row in rows]
+    read: dict[str, Span] = {}
+    left_out: list[tuple[int, str]] = []
+    for number, text in enumerate(texts):
+        progress(number, len(texts))
+        if text in read:
+            left_out.append((number, COPY))
+            continue
+        try:
+            score = score_of_words(model, text, max_words)
+            chosen = chosen_words(score, words_per_text, seed)
+            found = [effects_of(score, 0, chosen, way, tries=tries) for way in ways]
+        except InputError as error:
+            left_out.append((number, str(error).removeprefix("text 0").lstrip(" :")))
+            continue
+        score_name = score.name
+        for rows, omitted in found:
+            effects += [replace(row, text=len(read)) for row in rows]
             notes += omitted
-        progress(number + 1, len(texts))
-    if any(map(takes_apart, texts)):
+        read[text] = score.read_span(0)
+    if not read:
+        number, reason = left_out[0]
+        raise InputError(
+            f"`texts` holds none that can be measured; the first, text {number}: {reason}"
+        )
+    progress(len(texts), len(texts))
+    if any(map(takes_apart, read)):
         notes.append(TAKEN_APART)
     return WordEffects(
-        model=name,
+        model=model.name,
         score=score_name,
-        texts=tuple(texts),
+        texts=tuple(read),
         effects=tuple(effects),
-        read=tuple(read),
+        read=tuple(read.values()),
+        left_out=tuple(left_out),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -285,12 +308,15 @@ def _moved(
         return [{} for _ in spans], [f"no vectors moved: {error}"]
     rows = X.rows
     if score.signed:
-        slope = gradient(function, rows)
+        step = uphill(function, rows, rows)
     else:
         # A distance has no slope where it is 0: that of the features along a random direction.
         direction = torch.randn(phi(rows).numel(), generator=torch.Generator().manual_seed(0))
-        slope = gradient(lambda moved: phi.features(moved).flatten(1) @ direction.to(moved), rows)
-    step = torch.linalg.vector_norm(rows, dim=1, keepdim=True) * normalize(slope, dim=1)
+
+        def along(moved: Tensor) -> Tensor:
+            return phi.features(moved).flatten(1) @ direction.to(moved)
+
+        step = uphill(along, rows, rows)
     whole = words_at(X.whole_words, spans)
     texts = [rows.unsqueeze(0)]
     for word in filter(None, whole):
