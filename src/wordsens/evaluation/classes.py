@@ -173,7 +173,7 @@ def _moved(classifier: Classifier, text: str, deleted: Sequence[WordEffect]) -> 
     """For each of these words the move of its vectors that flips the label, or the last one
     tried."""
     try:
-        phi, X, probability = ClassScore(classifier, text, None).function(0)
+        phi, X, probability = ClassScore(classifier, text, None).rows(0)
     except InputError:  # hardly a token that the vocabulary knows
         return []
     features = phi.features(X.rows.unsqueeze(0)).detach()

@@ -168,8 +168,8 @@ def word_effects(
             continue
         try:
             score = score_of_words(model, text, max_words)
-            chosen = chosen_words(score, words_per_text, seed)
-            found = [effects_of(score, 0, chosen, way, tries=tries) for way in ways]
+            words = _drawn(score, words_per_text, seed)
+            found = [effects_of(score, words, way, tries=tries) for way in ways]
         except InputError as error:
             left_out.append((number, str(error).removeprefix("text 0").lstrip(" :")))
             continue
@@ -177,7 +177,7 @@ def word_effects(
         for rows, omitted in found:
             effects += [replace(row, text=len(read)) for row in rows]
             notes += omitted
-        read[text] = score.read_span(0)
+        read[text] = score.read[0]
     if not read:
         number, reason = left_out[0]
         raise InputError(
@@ -197,115 +197,112 @@ def word_effects(
     )
 
 
-def chosen_words(
-    score: TextScore, words_per_text: int | None, seed: Seed
-) -> list[tuple[Span, float]]:
-    """The words of a text that are measured, each with its place: negations first, then a random
-    draw, in the order of the text.
+def _drawn(score: TextScore, words_per_text: int | None, seed: Seed) -> list[WordEffect]:
+    """The words of a text that are measured, unchanged: negations first, then a random draw, in the
+    order of the text.
 
     Raises:
         InputError: the model reads fewer than two words.
     """
-    text, spans = score.texts[0], score.spans(0)
-    if len(spans) < 2:
+    text = score.texts[0]
+    words = unchanged_words(score, 0, score.spans(0))
+    if len(words) < 2:
         raise InputError(
-            f"the model reads {plural(len(spans), 'word')} of {text[:40]!r}; an effect is measured "
+            f"the model reads {plural(len(words), 'word')} of {text[:40]!r}; an effect is measured "
             "beside other words, give a text of two words or more"
         )
-    words = [text[slice(*span)] for span in spans]
-    count = len(spans) if words_per_text is None else words_per_text
-    drawn = drawn_words(words, count, seed=int(seed), content=text)
-    return [(spans[at], at / (len(spans) - 1)) for at in drawn]
+    count = len(words) if words_per_text is None else words_per_text
+    drawn = drawn_words([word.word for word in words], count, seed=int(seed), content=text)
+    return [words[place] for place in drawn]
+
+
+def unchanged_words(score: TextScore, side: int, spans: Sequence[Span]) -> list[WordEffect]:
+    """A row without a way and a change for each of the words that the model reads in the text on
+    that side."""
+    words = [score.texts[side][slice(*span)] for span in spans]
+    last = max(1, len(spans) - 1)
+    return [
+        WordEffect(
+            text=side,
+            word=word,
+            start=span[0],
+            end=span[1],
+            kind=kind_of(word),
+            place=number / last,
+            way="",
+            change=0.0,
+        )
+        for number, (word, span) in enumerate(zip(words, spans, strict=True))
+    ]
 
 
 def effects_of(
     score: TextScore,
-    side: int,
-    words: Sequence[tuple[Span, float]],
+    words: Sequence[WordEffect],
     way: str,
     *,
     tries: int = 8,
     progress: Progress = lambda done: None,
 ) -> tuple[list[WordEffect], list[str]]:
-    """The rows of one way for words of the text on that side, given with their places; and notes
-    on those without a row.
+    """The rows of one way, and notes on words without a row.
 
     Args:
         score: what changes.
-        side: 0 or 1, the number of the text.
-        words: where each word starts and ends, and its place.
+        words: rows of the words in any other way, or unchanged, all of one text of the score.
         way: one of WAYS.
         tries: the most words that are tried in the place of each.
         progress: called with the number of evaluations since the last call.
     """
-    spans = [span for span, _ in words]
+    side = words[0].text
+    spans = [word.span for word in words]
     notes: list[str] = []
     if way == "swap":
         changes = _swapped(score, side, spans, tries, progress)
     elif way == "move":
         changes, notes = _moved(score, side, spans, progress)
     else:
-        changes = [
-            {"change": change, "label": label}
-            for change, label in zip(*score.removed(side, spans, way, progress), strict=True)
-        ]
-    text = score.texts[side]
-    effects = [
-        WordEffect(
-            text=side,
-            word=text[slice(*span)],
-            start=span[0],
-            end=span[1],
-            kind=kind_of(text[slice(*span)]),
-            place=place,
-            way=way,
-            **change,
-        )
-        for (span, place), change in zip(words, changes, strict=True)
-        if change
-    ]
-    return effects, notes
+        found = zip(spans, *score.removed(side, spans, way, progress), strict=True)
+        changes = {span: {"change": change, "label": label} for span, change, label in found}
+    unchanged = [replace(word, way=way, replaced_by="", label="") for word in words]
+    return [
+        replace(word, **changes[word.span]) for word in unchanged if word.span in changes
+    ], notes
 
 
-Changes = list[dict[str, Any]]
-"""For each word the `change`, `replaced_by` and `label` of its row; empty without a row."""
+# The `change`, and `replaced_by` and `label` where there are any, of the words that have a row.
+_Changes = dict[Span, dict[str, Any]]
 
 
 def _swapped(
     score: TextScore, side: int, spans: Sequence[Span], tries: int, progress: Progress
-) -> Changes:
+) -> _Changes:
     """The largest change by one of the words that a writer could put there, among those that
     change the label where any does."""
     text = score.texts[side]
-    tried = [substitutes(text, span)[:tries] for span in spans]
-    changed = [
-        score.changed(side, span, other)
-        for span, others in zip(spans, tried, strict=True)
-        for other in others
-    ]
-    values, labels = score.changes(side, changed, progress)
-    candidates = iter(zip(values, labels, strict=True))
-    rows: Changes = []
-    for others in tried:
-        found = [
-            {"change": value, "replaced_by": other, "label": label}
-            for other, (value, label) in zip(others, candidates, strict=False)
-        ]
-        rows.append(
-            max(found, key=lambda row: (row["label"] != "", abs(row["change"])), default={})
-        )
-    return rows
+    swaps = [(span, other) for span in spans for other in substitutes(text, span)[:tries]]
+    changed = [score.changed(side, span, other) for span, other in swaps]
+    found: dict[Span, list[dict[str, Any]]] = {}
+    for (span, other), change, label in zip(
+        swaps, *score.changes(side, changed, progress), strict=True
+    ):
+        row = {"change": change, "replaced_by": other, "label": label}
+        found.setdefault(span, []).append(row)
+    return {
+        span: max(rows, key=lambda row: (row["label"] != "", abs(row["change"])))
+        for span, rows in found.items()
+    }
 
 
+@torch.no_grad()
 def _moved(
     score: TextScore, side: int, spans: Sequence[Span], progress: Progress
-) -> tuple[Changes, list[str]]:
+) -> tuple[_Changes, list[str]]:
     """The larger change, by size, with the word's rows moved by their own length up and down the
     slope."""
     try:
-        phi, X, function = score.function(side)
+        phi, X, function = score.rows(side)
     except InputError as error:
-        return [{} for _ in spans], [f"no vectors moved: {error}"]
+        return {}, [f"no vectors moved: {error}"]
     rows = X.rows
     if score.signed:
         step = uphill(function, rows, rows)
@@ -317,23 +314,21 @@ def _moved(
             return phi.features(moved).flatten(1) @ direction.to(moved)
 
         step = uphill(along, rows, rows)
-    whole = words_at(X.whole_words, spans)
+    words = [word for word in words_at(X.whole_words, spans) if word is not None]
+    if not words:
+        why = "the tokenizer does not tell which tokens belong to which word"
+        return {}, [f"no vectors moved: {why}"]
     texts = [rows.unsqueeze(0)]
-    for word in filter(None, whole):
+    for word in words:
         places, delta = torch.tensor([word.rows]), step[list(word.rows)].unsqueeze(0)
         texts += [perturbed_texts(rows, places, sign * delta) for sign in (1, -1)]
-    scores = []
-    for part in torch.cat(texts).split(_BATCH):
-        with torch.no_grad():
-            scores.append(function(part).double())
-        progress(len(part))
-    values = torch.cat(scores)
-    both = iter((values[1:] - values[0]).view(-1, 2).tolist())
-    changes = [{} if word is None else {"change": max(next(both), key=abs)} for word in whole]
-    if not any(whole):
-        return changes, [
-            "no vectors moved: the tokenizer does not tell which tokens belong to which word"
-        ]
-    shared = [word.text for word in whole if word is not None and word.shared]
+    values = torch.cat([function(part).double() for part in torch.cat(texts).split(_BATCH)])
+    progress(len(values))
+    both = (values[1:] - values[0]).view(-1, 2).tolist()
+    changes = {
+        (word.start, word.stop): {"change": max(pair, key=abs)}
+        for word, pair in zip(words, both, strict=True)
+    }
+    shared = [word.text for word in words if word.shared]
     note = f"words that share a token move together: {', '.join(shared[:_NAMED])}"
     return changes, [note] * bool(shared)

@@ -70,7 +70,9 @@ def view(explanation: Explanation) -> View:
     )
     sentences = filter(None, (f"Deleted one by one, {most}." * bool(deleted), sentence))
     parts = (*sentences, *coloured, words, pairs)
-    return View(explanation.headline, parts, notes=explanation.notes)
+    value = f" {explanation.value:.4f}" if last or explanation.value else ""
+    headline = [f"{explanation.model}: {explanation.score}{value}", *explanation.changes]
+    return View("; ".join(headline), parts, notes=explanation.notes)
 
 
 def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
@@ -93,7 +95,7 @@ def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
     if rise < _SHOWN:
         # Of words that the model does not read nothing is known.
         none = f"No word keeps the texts apart: the {score} is no higher without any of them."
-        return none * (len(words) > 0 and not explanation.left_out), []
+        return none * (len(words) > 0 and not explanation.changes), []
     named = " and ".join(f"'{word.word}'" for word in words)
     parts = [(word.text, word.span) for word in words]
     changed = Pair("", *texts, same=False).changed
