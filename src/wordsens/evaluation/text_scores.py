@@ -104,11 +104,14 @@ class TextScore(ABC):
 
 def score_of_words(model: Model | Classifier, text: str, max_words: int | None) -> TextScore:
     """The score of a text on its own: of its label for a Classifier, else the relative change; from
-    the tokens where the model can be run from them."""
+    the tokens where the model can be run from them and they are known to belong to words."""
     if isinstance(model, Classifier):
         return ClassScore(model, text, None)
     if model.no_rows is None:
-        return TokensMoved(map_of(model), text, max_words)
+        phi = map_of(model)
+        (X,) = phi.embed([text], max_words=max_words)
+        if X.whole_words is not None:
+            return TokensMoved(phi, text, X, max_words)
     every = word_spans(text)
     spans = _within(every, model.read_span(text))[:max_words]
     # Without a word no other may come in from behind what is read.
@@ -220,8 +223,8 @@ class TokensMoved(DistanceMoved):
     """The same for a transformer that is run from its tokens, cut to the first `max_words`:
     deleting or masking a word changes its tokens alone."""
 
-    def __init__(self, phi: TransformerFeatures, text: str, max_words: int | None):
-        (self._rows,) = phi.embed([text], max_words=max_words)
+    def __init__(self, phi: TransformerFeatures, text: str, X: TextMatrix, max_words: int | None):
+        self._rows = X
         self._max_words = max_words
         words = self.spans(0)
         super().__init__(phi, text, (words[0][0], words[-1][1]) if words else None)
