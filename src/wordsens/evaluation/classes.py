@@ -169,6 +169,7 @@ def _shares(
     return shares
 
 
+@torch.no_grad()
 def _moved(classifier: Classifier, text: str, deleted: Sequence[WordEffect]) -> list[WordEffect]:
     """For each of these words the move of its vectors that flips the label, or the last one
     tried."""
@@ -176,7 +177,7 @@ def _moved(classifier: Classifier, text: str, deleted: Sequence[WordEffect]) -> 
         phi, X, probability = ClassScore(classifier, text, None).rows(0)
     except InputError:  # hardly a token that the vocabulary knows
         return []
-    features = phi.features(X.rows.unsqueeze(0)).detach()
+    features = phi.features(X.rows.unsqueeze(0))
     words = words_at(X.whole_words, [effect.span for effect in deleted])
     rows = []
     for effect, word in zip(deleted, words, strict=True):
@@ -186,9 +187,8 @@ def _moved(classifier: Classifier, text: str, deleted: Sequence[WordEffect]) -> 
             lambda texts: classifier.margin(phi.features(texts), features[0]), X.rows, word.rows
         )
         both = torch.stack([X.rows, moved])
-        with torch.no_grad():
-            before, after = classifier.labels_of(phi.features(both))
-            change = float(probability(both).diff())
+        before, after = classifier.labels_of(phi.features(both))
+        change = float(probability(both).diff())
         label = "" if after == before else after
         rows.append(replace(effect, way="move", change=change, label=label))
     return rows
@@ -204,8 +204,7 @@ def _flipping(
     for _ in range(_ROUNDS):
         step = -uphill(margin, start, rows)[list(member)]
         moved = perturbed_texts(rows, places, torch.stack([share * step for share in _GRID]))
-        with torch.no_grad():
-            flipped = moved[margin(moved) < 0]
+        flipped = moved[margin(moved) < 0]
         if len(flipped):
             return flipped[0]
         start = moved[-1]

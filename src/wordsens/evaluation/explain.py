@@ -72,8 +72,11 @@ class Explanation(Answered, WordEffects):
     def columns(self) -> dict[str, Any]:
         """One row per word: its text (1 or 2) and what deleting, swapping and moving it does."""
         found = {(effect.way, effect.text, effect.span): effect for effect in self.effects}
-        deleted = [(effect.text, effect.span) for effect in self.by("delete")]
-        partners = dict(zip(deleted, self.partners, strict=False))
+        partners = {
+            (effect.text, effect.span): (pair.together, (pair.second, pair.first)[effect.text].word)
+            for effect, pair in zip(self.by("delete"), self.partners, strict=False)
+        }
+        joint = [partners.get(word, (None, None)) for word in self.words]
 
         def values(way: str, name: str) -> list[Any]:
             return [getattr(found.get((way, *word)), name, None) for word in self.words]
@@ -85,13 +88,8 @@ class Explanation(Answered, WordEffects):
             "best swap": values("swap", "change"),
             "swapped for": values("swap", "replaced_by"),
             "moved": values("move", "change"),
-            "both deleted": [getattr(partners.get(word), "together", None) for word in self.words],
-            "with": [
-                getattr(
-                    getattr(partners.get(word), ("second", "first")[word[0]], None), "word", None
-                )
-                for word in self.words
-            ],
+            "both deleted": [together for together, _ in joint],
+            "with": [word for _, word in joint],
         }
 
     def view(self) -> View:

@@ -57,16 +57,21 @@ def view(explanation: Explanation) -> View:
     }
     meaning = " ".join(text for name, text in _MEANING.items() if name in columns)
     words = Table("", columns, dict.fromkeys(_MEANING, "+"), meaning, max(len(columns["word"]), 1))
-    pairs = Table(
+    numbers = ("both", "sum", "difference")
+    pairs = Table.of_rows(
         "Pairs of words whose joint deletion differs most from the sum of both (one change)",
-        {
-            "first": [pair.first.word for pair in explanation.pairs],
-            "second": [pair.second.word for pair in explanation.pairs],
-            "both": [pair.together for pair in explanation.pairs],
-            "sum": [pair.alone for pair in explanation.pairs],
-            "difference": [pair.together - pair.alone for pair in explanation.pairs],
-        },
-        units=dict.fromkeys(("both", "sum", "difference"), "+"),
+        ("first", "second", *numbers),
+        [
+            (
+                pair.first.word,
+                pair.second.word,
+                pair.together,
+                pair.alone,
+                pair.together - pair.alone,
+            )
+            for pair in explanation.pairs
+        ],
+        units=dict.fromkeys(numbers, "+"),
     )
     sentences = filter(None, (f"Deleted one by one, {most}." * bool(deleted), sentence))
     parts = (*sentences, *coloured, words, pairs)
