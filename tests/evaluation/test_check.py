@@ -129,7 +129,7 @@ def test_pairs_at_the_threshold_pass_wherever_they_are_counted():
                 not pair.same and (pair.kind, pair.length) == (row.kind, row.length)
             )
         )
-    assert all(row["hit"] == (row["similarity"] >= 0.7) for row in result.all_pairs())
+    assert all(row["hit"] == (row["similarity"] >= 0.7) for row in result.all_pairs)
     texts = [pair.first for pair in PAIRS[:8]]
     compared = ws.compare(scorer, scorer, texts, PAIRS, threshold=0.7)
     assert compared["recall.all kinds"].second == share(lambda pair: pair.near)

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+import wordsens as ws
 from tests.models.server import Late, good, serving, vector
 from wordsens.errors import InputError
 from wordsens.evaluation.pairs import readable
@@ -262,7 +263,7 @@ def test_texts_that_are_skipped_are_named_and_no_text_is_asked_for_twice():
         sent = [body["input"] for _, _, body in script.asked]
         answered = [text for batch in sent if without_bells(batch) == good(batch) for text in batch]
         assert answered == taken
-        with pytest.raises(EndpointError, match=r"\(the text: 'text 9 bell'\)"):
+        with pytest.raises(ws.InputError, match=r"\(the text: 'text 9 bell'\)"):
             model.encode([texts[9]])
 
 

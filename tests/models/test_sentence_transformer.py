@@ -63,7 +63,7 @@ def both(tmp_path):
 
 
 def similarities(model, **options):
-    rows = ws.check(model, ROWS, **options).all_pairs()
+    rows = ws.check(model, ROWS, **options).all_pairs
     known = {(row["first"], row["second"]): row["similarity"] for row in rows}
     return [known[pair] for pair in PAIRS]
 

@@ -164,9 +164,6 @@ class Calibration(Answered):
 
         return view(self, distance)
 
-    def __repr__(self) -> str:
-        return f"<Calibration of {self.model}: threshold {self.threshold}>"
-
 
 def calibrate(
     model: Any,
@@ -192,7 +189,7 @@ def calibrate(
         pairs: yours: a file, or rows (kind, first, second, same); None for the package's own.
         budget: the share of opposites that may pass.
         confidence: of the limit.
-        guard: whether `wordsens.guard` stands behind the threshold: a pair that it calls different
+        guard: whether `wordsens.guard` checks the pairs that pass: a pair that it calls different
             does not pass.
         prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the first and
             the second ones.
@@ -217,13 +214,14 @@ def calibrate(
     chosen, changes = choose_pairs(pairs)
     chosen, drafted = _without_drafts(chosen)
     model = prompted(load(model), prompt_names)
-    scored = scored_by([model], chosen, [*changes, *drafted], progress=progress)
+    changes += drafted
+    scored = scored_by([model], chosen, changes, guard=True, progress=progress)
     note = (
         "these are the package's pairs: the threshold is for opposites like them; give pairs of "
         "your own"
     )
     return Calibration(
-        scored=scored.judged(),
+        scored=scored,
         budget=float(budget),
         confidence=float(confidence),
         guard=guard,

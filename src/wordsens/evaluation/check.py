@@ -129,13 +129,10 @@ class Check(Gated):
         """The row of a kind of opposite."""
         return next(row for row in self.rows if row.kind == kind)
 
+    @cached_property
     def all_pairs(self) -> list[dict[str, Any]]:
         """Every pair with its similarity, and the guard's verdict where it was asked for: opposites
         first, the most alike first; then those that mean the same, the least alike first."""
-        return self._all_pairs
-
-    @cached_property
-    def _all_pairs(self) -> list[dict[str, Any]]:
         rows = []
         for place, pair in enumerate(self.scored.pairs):
             value = float(self.scored.values[place])
@@ -162,10 +159,11 @@ class Check(Gated):
         ]
         behind = [
             row
-            for row in self.all_pairs()
+            for row in self.all_pairs
             if any(_is_behind(row, kind, field) for kind, field in failing)
         ]
-        return [row for same in (False, True) for row in _of(behind, same)[:most]]
+        opposites = [row for row in behind if not row["same"]][:most]
+        return opposites + [row for row in behind if row["same"]][:most]
 
     def guarded(self) -> dict[str, Any]:
         """False hits and recall with `wordsens.guard` behind the threshold: what it calls different
@@ -214,7 +212,7 @@ class Check(Gated):
             "drops": self.drops,
             "failing_pairs": self.failing_pairs(),
             "notes": [*self.scored.changes, *self.notes],
-            **({"pairs": self.all_pairs()} if all_pairs else {}),
+            **({"pairs": self.all_pairs} if all_pairs else {}),
         }
 
     def save_baseline(self, path: str | PathLike[str]) -> None:
@@ -225,11 +223,6 @@ class Check(Gated):
                 at the floor.
         """
         write_baseline(path, self.scored)
-
-    def __repr__(self) -> str:
-        state = "passed" if self.passed else "failed"
-        kinds = (f"{row.kind}.false_hits {row.false_hits.value:.3f}" for row in self.rows)
-        return f"<Check of {self.model}, {state}: {', '.join(kinds)}>"
 
 
 def check(
@@ -296,11 +289,14 @@ def check(
     loaded = load(model)
     if threshold is not None:
         require_threshold(threshold, similarity_name(loaded) == COSINE)
-    scored = scored_by([prompted(loaded, prompt_names)], chosen, changes, progress=progress)
-    if guard or any(each.field in GUARDED_FIELDS for each in gate):
-        scored = scored.judged()
-    result = check_scored(scored, threshold, keep, seed)
-    result = replace(result, requirements=gate)
+    scored = scored_by(
+        [prompted(loaded, prompt_names)],
+        chosen,
+        changes,
+        guard=guard or any(each.field in GUARDED_FIELDS for each in gate),
+        progress=progress,
+    )
+    result = replace(check_scored(scored, threshold, keep, seed), requirements=gate)
     unmet = [*_unmet(result, allow_package_pairs)]
     if earlier is not None:
         drops, further = auc_drops(earlier, scored, seed=seed)
@@ -461,7 +457,3 @@ def _is_behind(row: Mapping[str, Any], kind: str, field: str) -> bool:
     if field == "threshold":
         return False
     return hit and not row["same"] and kind in ("", TOGETHER, row["kind"])
-
-
-def _of(rows: Sequence[dict[str, Any]], same: bool) -> list[dict[str, Any]]:
-    return [row for row in rows if row["same"] is same]

@@ -1,6 +1,7 @@
 """Two models on the same pairs and texts: what differs, and whether it counts."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,11 +36,11 @@ from wordsens.intervals import (
     mean_changes,
     mean_estimate,
 )
+from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.load import load
 from wordsens.models.model import COSINE, Model
 from wordsens.results import Estimate
 from wordsens.seeds import Seed, derive_seed
-from wordsens.text.document import Document
 from wordsens.text.english import KINDS
 from wordsens.text.pairs import Pair, Pairs
 from wordsens.text.whole_words import TAKEN_APART, takes_apart, word_spans
@@ -217,18 +218,11 @@ class Comparison(Gated):
             "notes": [*self.changes, *self.notes],
         }
 
-    def __repr__(self) -> str:
-        count = sum(row.differs for row in self.rows)
-        return (
-            f"<Comparison of {self.first} and {self.second}: {count} of {len(self.rows)} rows "
-            "differ>"
-        )
-
 
 def compare(
     first: Any,
     second: Any,
-    texts: Sequence[str | Document],
+    texts: Texts,
     pairs: Pairs | None = None,
     seed: Seed = 0,
     *,
@@ -253,14 +247,14 @@ def compare(
             pairs alone are compared.
         texts: the user's own, or Documents; six at least.
         pairs: as of `check`; "none" for no pairs.
-        seed: of the words, the texts drawn, and the tests.
+        seed: of the words and the tests.
         threshold: the similarity at or above which two texts count as the same with the first
             model; None for the one that accepts nine of ten near-duplicates.
         requirements: such as "check.negation.difference >= -.02", "false_hits.all kinds.second <=
             .2", "neighbours.nearest.second <= .05" or "all.differs <= 0".
         words_per_text: words that are deleted from a text one by one: negations first, others at
             random.
-        word_texts: texts that words are deleted from, at random where there are more.
+        word_texts: the most texts that words are deleted from, spread evenly over all.
         tolerance: changes up to this do not count: of AUCs the number itself, of removals a share
             of their mean.
         progress: called with (done, total).
@@ -279,18 +273,16 @@ def compare(
     require_count("word_texts", word_texts)
     require_positive("tolerance", tolerance)
     derive_seed(seed)
-    sources, changes = _sources(texts)
     none = isinstance(pairs, str) and pairs == NO_PAIRS
-    chosen, replaced = ([], []) if none else choose_pairs(pairs)
-    changes += replaced
+    chosen, changes = ([], []) if none else choose_pairs(pairs)
     gate = read_requirements(requirements, chosen)
     models = load(first), load(second)
     readers = [model for model in models if isinstance(model, Model)]
-    readable = _readable(sources, readers, changes)
+    readable, left_out = _readable(texts, readers)
+    changes = [*left_out, *changes]
     if threshold is not None:
         require_threshold(threshold, similarity_name(models[0]) == COSINE)
     rows: list[Difference] = []
-    notes: list[str] = []
     second_threshold, apart, changed = None, None, []
     if chosen:
         scored = scored_by(models, chosen, progress=_part_of(progress, 0, 40))
@@ -317,8 +309,7 @@ def compare(
                 margin=tolerance,
             )
         )
-        cut, left_out = _texts_of_words(readable, readers, word_texts, seed)
-        notes += left_out
+        cut, notes = _texts_of_words(readable, readers, word_texts)
         if cut:
             rows += _removal_rows(
                 readers, cut, words_per_text, tolerance, seed, _part_of(progress, 40, 100)
@@ -328,10 +319,10 @@ def compare(
             "`pairs` (='none') leaves nothing to compare: a model of pairs has no vectors of texts"
         )
     else:
-        notes.append(
+        notes = [
             "a model that scores pairs gives texts no vectors: words and neighbours were not "
             "compared"
-        )
+        ]
     progress(100, 100)
     names = [model.name for model in models]
     return Comparison(
@@ -399,45 +390,36 @@ def _unmet(requirements: Sequence[Requirement], rows: Sequence[Difference]) -> I
         )
 
 
-def _sources(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
-    """The texts, each once, with where it comes from; and what was left out."""
-    if isinstance(texts, str | Document):
-        raise InputError(
-            f"`texts` (={str(texts)[:40]!r}) must be a list of texts; put it into a list"
-        )
-    sources: dict[str, str] = {}
-    for number, each in enumerate(texts):
-        document = each if isinstance(each, Document) else Document(each)
-        if document.text.strip():
-            sources.setdefault(document.text, document.source or f"text {number}")
-    left_out = len(texts) - len(sources)
-    change = f"{plural(left_out, 'text')} left out, empty or equal to another"
-    return sources, [change] * (left_out > 0)
-
-
-def _readable(sources: Mapping[str, str], models: Sequence[Model], changes: list[str]) -> list[str]:
-    """The texts that no model refuses, such as one of emoji alone; a line on the others is added
-    to the changes.
+def _readable(texts: Texts, models: Sequence[Model]) -> tuple[list[str], list[str]]:
+    """The texts that are compared, each once; and what was left out: empty texts, copies, and those
+    that a model refuses, such as one of emoji alone.
 
     Raises:
         InputError: too few texts are left.
     """
+    documents = as_documents(texts)
+    sources: dict[str, str] = {}
+    for number, each in enumerate(documents):
+        if each.text.strip():
+            sources.setdefault(each.text, each.source or f"text {number}")
     reasons: dict[str, str] = {}
     for model in models:
         reasons |= model.refusals(list(sources))
     kept = [text for text in sources if text not in reasons]
     if len(kept) < LEAST_TEXTS:
-        both = " that both models read" if reasons else ""
         raise InputError(
-            f"`texts` holds {len(kept)} different texts{both}; give {LEAST_TEXTS} or more, for "
-            "intervals over texts"
+            f"`texts` holds {len(kept)} different texts that both models read; give {LEAST_TEXTS} "
+            "or more, for intervals over texts"
         )
+    changes = []
+    if copies := len(documents) - len(sources):
+        changes.append(f"{plural(copies, 'text')} left out, empty or equal to another")
     for text, reason in list(reasons.items())[:1]:
         changes.append(
             f"{plural(len(reasons), 'text')} left out that a model cannot read (the first, "
             f"{sources[text]}: {reason})"
         )
-    return kept
+    return kept, changes
 
 
 def matched_threshold(
@@ -542,7 +524,7 @@ def changed_neighbours(
         margins = [block[rows, old] - block[rows, new] for block in cosines]
         # Nearer by less than this is a tie.
         differs = (margins[0] > _TIE) | (margins[1] < -_TIE)
-        for row in differs.nonzero().flatten().tolist():
+        for row in map(int, differs.nonzero().flatten()):
             changed.append(
                 ChangedNeighbour(
                     text=texts[start + row],
@@ -556,22 +538,18 @@ def changed_neighbours(
 
 
 def _texts_of_words(
-    texts: Sequence[str], models: Sequence[Model], most: int, seed: Seed
+    texts: Sequence[str], models: Sequence[Model], most: int
 ) -> tuple[list[str], list[str]]:
     """The texts that words are deleted from, each cut to what both models read; and notes on the
     others."""
-    places = range(len(texts))
-    notes = []
-    if len(texts) > most:
-        random = np.random.default_rng(derive_seed(seed, "compared texts"))
-        places = sorted(random.choice(len(texts), most, replace=False).tolist())
-        notes.append(f"words were deleted from {most} of the {len(texts)} texts, drawn at random")
-    cut, unread = [], 0
-    for text in map(texts.__getitem__, places):
+    step = math.ceil(len(texts) / most)
+    cut, notes, unread = [], [], 0
+    for text in texts[::step]:
         starts, stops = zip(*(model.read_span(text) for model in models), strict=True)
-        read = text[max(starts) : min(stops)]
-        unread += read.strip() != text.strip()
-        cut.append(read)
+        cut.append(text[max(starts) : min(stops)])
+        unread += cut[-1].strip() != text.strip()
+    if step > 1:
+        notes.append(f"words were deleted from {len(cut)} of the {len(texts)} texts")
     if unread:
         notes.append(
             f"{plural(unread, 'text')} longer than what both models read: the words past that were "

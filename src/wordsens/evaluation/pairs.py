@@ -16,7 +16,7 @@ from wordsens.display.numbers import plural
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.guard import guard as judge
 from wordsens.evaluation.texts import Progress as Count
-from wordsens.evaluation.texts import encoded
+from wordsens.evaluation.texts import counting, encoded
 from wordsens.models.load import load
 from wordsens.models.model import COSINE, SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
@@ -109,32 +109,13 @@ class ScoredPairs(Result):
     @cached_property
     def different(self) -> Mask:
         """Which pairs the guard calls different."""
-        return np.array([verdict == "different" for verdict in self.verdicts or self._judged()])
-
-    def _judged(self) -> list[str]:
-        return [judge(pair.first, pair.second).verdict for pair in self.pairs]
-
-    def judged(self) -> "ScoredPairs":
-        """The same pairs with the guard's verdicts."""
-        return self if self.verdicts else replace(self, verdicts=tuple(self._judged()))
-
-    def subset(self, members: Sequence[bool] | Mask) -> "ScoredPairs":
-        """Only those pairs."""
-        keep = np.flatnonzero(members)
-        verdicts = self.verdicts and tuple(self.verdicts[place] for place in keep)
-        pairs = tuple(self.pairs[place] for place in keep)
-        return replace(
-            self, pairs=pairs, similarities=self.similarities[:, keep], verdicts=verdicts
-        )
+        verdicts = self.verdicts or _verdicts(self.pairs)
+        return np.array([verdict == "different" for verdict in verdicts])
 
     @property
     def headline(self) -> str:
         """How many pairs were scored by which models."""
-        opposites = int(self.opposite.sum())
-        count = (
-            f"{plural(opposites, 'opposite')} and {len(self.pairs) - opposites} with one meaning"
-        )
-        return f"{' and '.join(self.models)}: {count}"
+        return f"{plural(len(self.pairs), 'pair')} scored by {' and '.join(self.models)}"
 
     def columns(self) -> dict[str, Any]:
         """One row per pair."""
@@ -179,8 +160,11 @@ def score_pairs(
     chosen, changes = choose_pairs(pairs, kinds)
     listed = models if isinstance(models, list) else [models]
     loaded = [prompted(load(model), prompt_names) for model in listed]
-    scored = scored_by(loaded, chosen, changes, progress=progress)
-    return scored.judged() if guard else scored
+    return scored_by(loaded, chosen, changes, guard=guard, progress=progress)
+
+
+def _verdicts(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    return tuple(judge(pair.first, pair.second).verdict for pair in pairs)
 
 
 def scored_by(
@@ -188,6 +172,7 @@ def scored_by(
     pairs: Sequence[Pair],
     changes: Sequence[str] = (),
     *,
+    guard: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> ScoredPairs:
     """`score_pairs` with loaded models, of pairs that were chosen; those that a model cannot read
@@ -204,13 +189,8 @@ def scored_by(
     if not any(pair.near for pair in kept):
         why = f": {'; '.join(changes)}" if changes else ""
         raise InputError(f"`pairs` holds no near-duplicate that counts{why}; add some")
-    done, total = 0, len(models) * len({text for pair in kept for text in pair.texts})
-
-    def count(more: int) -> None:
-        nonlocal done
-        done = min(total, done + more)
-        progress(done, total)
-
+    total = len(models) * len({text for pair in kept for text in pair.texts})
+    count = counting(progress, total)
     rows = [similarities(model, kept, count) for model in models]
     progress(total, total)
     named = [model[0] if isinstance(model, tuple) else model for model in models]
@@ -223,6 +203,7 @@ def scored_by(
         identities=tuple(model.identity() for model in named),
         scores=tuple(map(similarity_name, models)),
         similarities=np.array(rows),
+        verdicts=_verdicts(kept) if guard else None,
         changes=tuple(changes),
     )
 

@@ -97,7 +97,7 @@ def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, 
     chosen, changes = choose_pairs(_rows(own) if own.strip() else None)
     offered = [pair for pair in chosen if own.strip() or length in ("all", pair.length)]
     counted = [pair for pair in offered if pair.near or not pair.same]
-    scored = scored_by([load(model)], counted, changes, progress=context.progress)
+    scored = scored_by([load(model)], counted, changes, guard=True, progress=context.progress)
     rows = []
     for place, pair in enumerate(scored.pairs):
         value, different = round(float(scored.values[place]), 5), bool(scored.different[place])
