@@ -82,6 +82,19 @@ def test_texts_that_cannot_be_measured_copies_and_cut_texts_are_in_the_first_lin
         ws.audit(letters, ["good", ""])
 
 
+def test_a_text_that_the_model_refuses_in_any_way_is_left_out_whole():
+    def refusing(texts):
+        if any("lamp but" in text and "It" not in text for text in texts):
+            raise ValueError("too odd")
+        return letters(texts)
+
+    ways = ["swap", "delete"]
+    found = ws.word_effects(refusing, [REVIEW, OTHERS[0], OTHERS[1]], ways)
+    assert [number for number, _ in found.left_out] == [1]
+    assert "too odd" in found.left_out[0][1]
+    assert found.effects == ws.word_effects(letters, [REVIEW, OTHERS[1]], ways).effects
+
+
 class ReadsTheEnd(FunctionModel):
     """A model that cuts texts in front, as one whose tokenizer has truncation_side="left" does."""
 

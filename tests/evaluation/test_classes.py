@@ -76,7 +76,8 @@ def test_an_object_with_predict_proba_names_its_classes():
 def test_what_is_left_out_is_in_the_first_line():
     flips = explain_classes(moderation, ["an awful film", "an awful film", "awful", ""], tries=0)
     assert flips.texts == ("an awful film",)
-    assert "3 texts left out" in flips.view().headline
+    assert [number for number, _ in flips.left_out] == [1, 2, 3]
+    assert "3 texts left out (the first, text 1: it is equal" in flips.headline
 
 
 def test_a_move_that_flips_a_transformer_is_found_within_the_words_length(tmp_path):

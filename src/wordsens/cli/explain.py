@@ -85,20 +85,33 @@ class ExplainOptions(ModelOptions, TextOptions, CommandOptions):
         object.__setattr__(self, "passages", passages)
         ModelOptions.__post_init__(self)
         CommandOptions.__post_init__(self)
-        if self.texts is not None:
-            if passages or not self.classes:
-                raise InputError("--texts goes with --classes, and without TEXT")
+        of_texts = next((name for name in _OF_TEXTS if getattr(self, name)), "")
+        several = self.texts is not None
+        refusals = {
+            "--texts goes with --classes, and without TEXT": (
+                several and (passages or not self.classes)
+            ),
+            f"give one text or two, in quotes; got {len(passages)}": (
+                not several and len(passages) not in (1, 2)
+            ),
+            f"--{of_texts.replace('_', '-')} goes with --classes --texts FILE": (
+                not several and of_texts
+            ),
+            "--classes goes with a classifier, and one text or --texts FILE": (
+                self.classes and (self.endpoint is not None or len(passages) == 2)
+            ),
+            "--on-error skip is of many texts, and explain has one or two": (
+                self.on_error == "skip"
+            ),
+            "--class goes with --classes and TEXT; leave it out": (
+                self.target is not None and not (passages and self.classes)
+            ),
+        }
+        for message, applies in refusals.items():
+            if applies:
+                raise InputError(message)
+        if several:
             self.require_texts()
-        elif len(passages) not in (1, 2):
-            raise InputError(f"give one text or two, in quotes; got {len(passages)}")
-        elif option := next((name for name in _OF_TEXTS if getattr(self, name)), None):
-            raise InputError(f"--{option.replace('_', '-')} goes with --classes --texts FILE")
-        if self.classes and (self.endpoint is not None or len(passages) == 2):
-            raise InputError("--classes goes with a classifier, and one text or --texts FILE")
-        if self.on_error == "skip":
-            raise InputError("--on-error skip is of many texts, and explain has one or two")
-        if self.target is not None and not passages * self.classes:
-            raise InputError("--class goes with --classes and TEXT; leave it out")
         if self.max_words is not None:
             require_count("max_words", self.max_words, least=2)
         self.require_files("html")
@@ -123,36 +136,36 @@ def explain(options: ExplainOptions) -> None:
     from wordsens.models.function import load_named
     from wordsens.text.whole_words import first_words
 
-    model: Any = options.model if options.encode is None else load_named(options.encode)
-    given = {
+    given: dict[str, Any] = {
         name: getattr(options, name)
         for name in ("tries", "words_per_text", "move_texts", "requirements")
         if getattr(options, name) is not None
     }
     with reporting(1, "explaining", quiet=options.quiet) as report:
+        given["progress"] = lambda done, total: report.update(done / total, now="")
         if options.classes:
             model = as_classifier(
-                model, labels=options.labels, device=options.device, revision=options.revision
+                options.model if options.encode is None else load_named(options.encode),
+                labels=options.labels,
+                device=options.device,
+                revision=options.revision,
             )
         else:
             model = prompted(options.load(), options.prompt_names or ())
-
-        def progress(done: int, total: int) -> None:
-            report.update(done / total, now="")
-
         if options.texts is not None:
             documents = options.documents(max_words=options.max_words, quiet=options.quiet)
             texts = [document.text for document in documents]
-            found = explain_classes(model, texts, seed=options.seed, progress=progress, **given)
+            found = explain_classes(model, texts, seed=options.seed, **given)
         else:
-            most = options.max_words
             found = explain(
                 model,
-                *(first_words(text, most) if most else text for text in options.passages or ()),
+                *(
+                    first_words(text, options.max_words or len(text))
+                    for text in options.passages or ()
+                ),
                 target=options.target,
                 leaders=options.leaders,
                 vectors=options.vectors,
-                progress=progress,
                 **given,
             )
     if options.html is not None:

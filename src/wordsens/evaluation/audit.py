@@ -13,7 +13,7 @@ from wordsens.evaluation.length import LengthAdvice, advise_length
 from wordsens.evaluation.pairs import require_threshold
 from wordsens.evaluation.requirement import EVERY, Gated, Requirement, Unmet
 from wordsens.evaluation.texts import NEGATION
-from wordsens.evaluation.word_effects import WordEffect, WordEffects, word_effects
+from wordsens.evaluation.word_effects import COPY, WordEffect, WordEffects, word_effects
 from wordsens.intervals import mean_estimate
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.embedding import Texts, as_documents
@@ -95,12 +95,12 @@ class Audit(Gated):
     @property
     def cut(self) -> list[CutText]:
         """The texts that were not read to their end, those that lost most words first."""
-        cut = []
-        for number, source in enumerate(self.sources):
-            words = self.effects.unread(number)
-            if words:
-                negations = sum(kind_of(word) == NEGATION for word in words)
-                cut.append(CutText(source, len(words), negations))
+        unread = [(source, self.effects.unread(at)) for at, source in enumerate(self.sources)]
+        cut = [
+            CutText(source, len(words), sum(kind_of(word) == NEGATION for word in words))
+            for source, words in unread
+            if words
+        ]
         return sorted(cut, key=lambda text: -text.words_lost)
 
     def words(self, *categories: str) -> list[WordEffect]:
@@ -201,47 +201,25 @@ def audit(
     gate = Requirement.read_all(requirements, FIELDS, "negation.removal >= .05")
     pairs = None if pairs is None else read_pairs(pairs)
     documents, loaded = as_documents(texts), as_model(model)
-    sources: dict[str, str] = {}
-    left_out: list[tuple[str, str]] = []
-    parts: list[WordEffects] = []
-    for number, document in enumerate(documents):
-        source = document.source or f"text {number}"
-        progress(number, 2 * len(documents))
-        if document.text in sources:
-            continue
-        try:
-            parts.append(
-                word_effects(
-                    loaded,
-                    [document.text],
-                    [removal],
-                    words_per_text=words_per_text,
-                    max_words=max_words,
-                    seed=seed,
-                )
-            )
-            sources[document.text] = source
-        except InputError as error:
-            left_out.append((source, str(error).removeprefix("text 0").lstrip(" :")))
-    if not parts:
-        first, reason = left_out[0]
-        raise InputError(f"`texts` holds none that can be measured; the first, {first}: {reason}")
-    effects = [
-        replace(effect, text=number) for number, part in enumerate(parts) for effect in part.effects
-    ]
+    effects = word_effects(
+        loaded,
+        [document.text for document in documents],
+        [removal],
+        words_per_text=words_per_text,
+        max_words=max_words,
+        seed=seed,
+        progress=lambda done, total: progress(done, 2 * total),
+    )
+    sources = [document.source or f"text {number}" for number, document in enumerate(documents)]
+    reasons = dict(effects.left_out)
     found = Audit(
-        effects=replace(
-            parts[0],
-            model=loaded.name,
-            texts=tuple(sources),
-            effects=tuple(effects),
-            read=tuple(part.read[0] for part in parts),
-            notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-        ),
+        effects=effects,
         removal=removal,
-        sources=tuple(sources.values()),
-        copies=len(documents) - len(sources) - len(left_out),
-        left_out=tuple(left_out),
+        sources=tuple(source for number, source in enumerate(sources) if number not in reasons),
+        copies=list(reasons.values()).count(COPY),
+        left_out=tuple(
+            (sources[number], reason) for number, reason in reasons.items() if reason != COPY
+        ),
         advice=None,
         no_advice="it is for embeddings",
     )
@@ -251,7 +229,7 @@ def audit(
     try:
         advice = advise_length(
             loaded,
-            list(sources)[:_ADVICE_TEXTS],
+            effects.texts[:_ADVICE_TEXTS],
             pairs,
             threshold,
             progress=lambda done, total: progress(total + done, 2 * total),

@@ -8,18 +8,16 @@ from typing import Any, ClassVar
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import normalize
 
-from wordsens.display.numbers import Estimate, plural
+from wordsens.display.numbers import Estimate
 from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.requirement import Gated, Requirement, Unmet
-from wordsens.evaluation.text_scores import ClassScore, gradient, words_read
+from wordsens.evaluation.text_scores import ClassScore, uphill
 from wordsens.evaluation.word_effects import WordEffect, WordEffects, word_effects
 from wordsens.intervals import share_estimate
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.models.classifier import Classifier, as_classifier
-from wordsens.models.function import require_texts
 from wordsens.seeds import Seed
 from wordsens.text.whole_words import words_at
 
@@ -34,7 +32,7 @@ _ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ClassFlips(WordEffects, Gated):
+class ClassFlips(Gated, WordEffects):
     """The words that flip a classifier's label.
 
     Attributes:
@@ -49,13 +47,6 @@ class ClassFlips(WordEffects, Gated):
     unmet: tuple[Unmet, ...] = ()
 
     not_in_dict: ClassVar[tuple[str, ...]] = ("unmet",)
-
-    @property
-    def headline(self) -> str:
-        """How many texts one deletion flips, and what was left out."""
-        flipped = len({effect.text for effect in self.by("delete") if effect.label})
-        answer = f"deleting one word changes the label of {flipped} of {len(self.texts)} texts"
-        return "; ".join((f"{self.model}: {answer}", *self.left_out))
 
     def columns(self) -> dict[str, Any]:
         """One row per label: its texts, and the shares of them that one word flips."""
@@ -119,15 +110,11 @@ def explain_classes(
     require_count("move_texts", move_texts, least=0)
     gate = Requirement.read_all(requirements, FIELDS, "toxic.delete <= .1")
     classifier = as_classifier(model, labels=labels)
-    texts = require_texts(texts)
-    words = {text: words_read(text, classifier.read_span(text)) for text in texts}
-    measured = [text for text, (read, _) in words.items() if len(read) > 1]
-    if not measured:
-        raise InputError("`texts` holds none of two words or more; a flip takes one away")
-    label_of = [classifier.labels_of(classifier.probabilities([text]))[0] for text in measured]
+    # A regression, which has no labels, is refused before the texts are run.
+    classifier.labels_of(torch.empty(0, 1))
     found = word_effects(
         classifier,
-        measured,
+        texts,
         ["delete", "swap"] if tries else ["delete"],
         words_per_text=words_per_text,
         tries=max(1, tries),
@@ -136,16 +123,12 @@ def explain_classes(
     )
     effects, notes = list(found.effects), list(found.notes)
     if classifier.no_rows is None:
-        for number, text in enumerate(measured[:move_texts]):
+        for number, text in enumerate(found.texts[:move_texts]):
             deleted = [effect for effect in found.by("delete") if effect.text == number]
             effects += _moved(classifier, text, deleted)
     elif move_texts:
         notes.append(f"no vectors moved: {classifier.no_rows}, and a move takes gradients")
-    left_out = []
-    if omitted := len(texts) - len(measured):
-        left_out.append(f"{plural(omitted, 'text')} left out: copies, or fewer than two words")
-    if past := sum(len(unread) for _, unread in words.values()):
-        left_out.append(f"{plural(past, 'word')} left out, past what the model reads")
+    label_of = [classifier.labels_of(classifier.probabilities([text]))[0] for text in found.texts]
     shares = _shares(effects, label_of)
     unmet = [
         each.unmet(
@@ -160,7 +143,8 @@ def explain_classes(
         score="probability of the label",
         texts=found.texts,
         effects=tuple(effects),
-        left_out=tuple(left_out),
+        read=found.read,
+        left_out=found.left_out,
         notes=tuple(notes),
         labels=tuple(label_of),
         shares=shares,
@@ -185,14 +169,15 @@ def _shares(
     return shares
 
 
+@torch.no_grad()
 def _moved(classifier: Classifier, text: str, deleted: Sequence[WordEffect]) -> list[WordEffect]:
     """For each of these words the move of its vectors that flips the label, or the last one
     tried."""
     try:
-        phi, X, probability = ClassScore(classifier, text, None).function(0)
+        phi, X, probability = ClassScore(classifier, text, None).rows(0)
     except InputError:  # hardly a token that the vocabulary knows
         return []
-    features = phi.features(X.rows.unsqueeze(0)).detach()
+    features = phi.features(X.rows.unsqueeze(0))
     words = words_at(X.whole_words, [effect.span for effect in deleted])
     rows = []
     for effect, word in zip(deleted, words, strict=True):
@@ -202,9 +187,8 @@ def _moved(classifier: Classifier, text: str, deleted: Sequence[WordEffect]) -> 
             lambda texts: classifier.margin(phi.features(texts), features[0]), X.rows, word.rows
         )
         both = torch.stack([X.rows, moved])
-        with torch.no_grad():
-            before, after = classifier.labels_of(phi.features(both))
-            change = float(probability(both).diff())
+        before, after = classifier.labels_of(phi.features(both))
+        change = float(probability(both).diff())
         label = "" if after == before else after
         rows.append(replace(effect, way="move", change=change, label=label))
     return rows
@@ -215,14 +199,12 @@ def _flipping(
 ) -> Float[Tensor, "n d"]:
     """The text with these rows moved by up to their own length, up to the first move that flips the
     label."""
-    lengths = torch.linalg.vector_norm(rows[list(member)], dim=1, keepdim=True)
     places = torch.tensor([member] * len(_GRID))
     start = rows
     for _ in range(_ROUNDS):
-        step = -lengths * normalize(gradient(margin, start)[list(member)], dim=1)
+        step = -uphill(margin, start, rows)[list(member)]
         moved = perturbed_texts(rows, places, torch.stack([share * step for share in _GRID]))
-        with torch.no_grad():
-            flipped = moved[margin(moved) < 0]
+        flipped = moved[margin(moved) < 0]
         if len(flipped):
             return flipped[0]
         start = moved[-1]

@@ -9,8 +9,9 @@ import torch
 from wordsens.display.numbers import plural
 from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
-from wordsens.evaluation.text_scores import TextScore, score_of, words_read
-from wordsens.evaluation.word_effects import WordEffect, WordEffects, effects_of
+from wordsens.evaluation.text_scores import SimilarityScore, TextScore, score_of, words_read
+from wordsens.evaluation.word_effects import WordEffect, WordEffects, effects_of, unchanged_words
+from wordsens.results import Answered
 from wordsens.text.whole_words import TAKEN_APART, Span, lettered_spans, takes_apart
 
 # Pairs of words that are listed.
@@ -40,12 +41,13 @@ class WordPair:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Explanation(WordEffects):
+class Explanation(Answered, WordEffects):
     """The effects of the words of one text, or of two that are compared.
 
     Attributes:
         value: the score of the texts as they are.
         pairs: pairs of words whose joint deletion differs most from the sum of both.
+        changes: what of the texts was not measured, for the first line.
         partners: for each deletion among the effects the word of the other text with which the
             score rises most; empty for one text, or where every pair would cost an evaluation.
     """
@@ -53,6 +55,7 @@ class Explanation(WordEffects):
     value: float
     pairs: tuple[WordPair, ...] = ()
     partners: tuple[WordPair, ...] = ()
+    changes: tuple[str, ...] = ()
 
     @property
     def words(self) -> list[tuple[int, Span]]:
@@ -66,17 +69,14 @@ class Explanation(WordEffects):
         """The change without each word; None for words past what the model reads."""
         return tuple(self.columns()["deleted"])
 
-    @property
-    def headline(self) -> str:
-        """The score, and what was left out."""
-        value = f" {self.value:.4f}" if len(self.texts) > 1 or self.value else ""
-        return "; ".join((f"{self.model}: {self.score}{value}", *self.left_out))
-
     def columns(self) -> dict[str, Any]:
         """One row per word: its text (1 or 2) and what deleting, swapping and moving it does."""
         found = {(effect.way, effect.text, effect.span): effect for effect in self.effects}
-        deleted = [(effect.text, effect.span) for effect in self.by("delete")]
-        partners = dict(zip(deleted, self.partners, strict=False))
+        partners = {
+            (effect.text, effect.span): (pair.together, (pair.second, pair.first)[effect.text].word)
+            for effect, pair in zip(self.by("delete"), self.partners, strict=False)
+        }
+        joint = [partners.get(word, (None, None)) for word in self.words]
 
         def values(way: str, name: str) -> list[Any]:
             return [getattr(found.get((way, *word)), name, None) for word in self.words]
@@ -88,13 +88,8 @@ class Explanation(WordEffects):
             "best swap": values("swap", "change"),
             "swapped for": values("swap", "replaced_by"),
             "moved": values("move", "change"),
-            "both deleted": [getattr(partners.get(word), "together", None) for word in self.words],
-            "with": [
-                getattr(
-                    getattr(partners.get(word), ("second", "first")[word[0]], None), "word", None
-                )
-                for word in self.words
-            ],
+            "both deleted": [together for together, _ in joint],
+            "with": [word for _, word in joint],
         }
 
     def view(self) -> View:
@@ -157,8 +152,8 @@ def explain(
             "word_sensitivity(model, text)"
         )
     score = score_of(model, text, other, target)
-    left_out: list[str] = []
-    words = [_words(score, side, left_out) for side in range(len(score.texts))]
+    changes: list[str] = []
+    words = [_words(score, side, changes) for side in range(len(score.texts))]
     total = sum(
         len(chosen) + min(leaders, len(chosen)) * (tries + 2 * vectors) + vectors
         for chosen in words
@@ -171,17 +166,16 @@ def explain(
         progress(done, total)
 
     deleted = [
-        effects_of(score, side, chosen, "delete", progress=count)[0]
-        for side, chosen in enumerate(words)
+        effects_of(score, chosen, "delete", progress=count)[0] if chosen else [] for chosen in words
     ]
     pairs, partners = _pairs(score, deleted)
     effects = [effect for side in deleted for effect in side]
     notes = [TAKEN_APART] * any(map(takes_apart, score.texts))
     for side, whole in enumerate(deleted):
         ranked = sorted(whole, key=lambda effect: -abs(effect.change))
-        leading = [(effect.span, effect.place) for effect in ranked[:leaders]]
+        leading = ranked[:leaders]
         for way in ["swap"] * (tries > 0) + ["move"] * vectors if leading else []:
-            found, omitted = effects_of(score, side, leading, way, tries=tries, progress=count)
+            found, omitted = effects_of(score, leading, way, tries=tries, progress=count)
             effects += found
             notes += omitted
         if len(leading) < len(whole) and (tries or vectors):
@@ -197,7 +191,8 @@ def explain(
         score=score.name,
         texts=score.texts,
         effects=tuple(effects),
-        left_out=tuple(left_out),
+        read=score.read,
+        changes=tuple(changes),
         notes=tuple(dict.fromkeys(notes)),
         value=score.value,
         pairs=pairs,
@@ -205,13 +200,13 @@ def explain(
     )
 
 
-def _words(score: TextScore, side: int, left_out: list[str]) -> list[tuple[Span, float]]:
-    """The words of the text that are measured, each with its place; the others are named.
+def _words(score: TextScore, side: int, changes: list[str]) -> list[WordEffect]:
+    """The words of the text that are measured, unchanged; the others are named.
 
     Raises:
         InputError: no text has two words.
     """
-    read, unread = words_read(score.texts[side], score.read_span(side))
+    read, unread = words_read(score.texts[side], score.read[side])
     count = len(read) + len(unread)
     whose = _named(score, side)
     if count < 2:
@@ -220,15 +215,15 @@ def _words(score: TextScore, side: int, left_out: list[str]) -> list[tuple[Span,
                 f"`text` (={score.texts[0][:40]!r}) has {plural(count, 'word')}; an explanation "
                 "compares two or more"
             )
-        left_out.append(f"{whose} has {plural(count, 'word')}, which cannot be deleted")
+        changes.append(f"{whose} has {plural(count, 'word')}, which cannot be deleted")
         return []
     if unread:
         first, last = (score.texts[side][slice(*unread[at])] for at in (0, -1))
-        left_out.append(
+        changes.append(
             f"{len(unread)} of {count} words of {whose}, from '{first}' to '{last}', are past what "
             "the model reads"
         )
-    return [(span, at / max(1, len(read) - 1)) for at, span in enumerate(read)]
+    return unchanged_words(score, side, read)
 
 
 def _named(score: TextScore, side: int) -> str:
@@ -240,14 +235,12 @@ def _pairs(
 ) -> tuple[tuple[WordPair, ...], tuple[WordPair, ...]]:
     """The pairs of words, one of each text, whose joint deletion is no sum; and for every word the
     pair with the largest rise."""
-    if len(deleted) < 2 or not all(deleted):
+    if not isinstance(score, SimilarityScore) or not all(deleted):
         return (), ()
     texts = [
         [score.changed(side, effect.span) for effect in its] for side, its in enumerate(deleted)
     ]
     scores = score.together(*texts)
-    if scores is None:
-        return (), ()
     together = scores - score.value
     first, second = (torch.tensor([effect.change for effect in its]).to(scores) for its in deleted)
     farthest = (together - first.unsqueeze(1) - second).abs().flatten().argsort(descending=True)

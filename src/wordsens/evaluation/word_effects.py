@@ -5,21 +5,26 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
-from torch.nn.functional import normalize
+from torch import Tensor
 
 from wordsens.display.numbers import plural
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.evaluation.substitutes import substitutes
-from wordsens.evaluation.text_scores import TextScore, gradient, scores_of_words
+from wordsens.evaluation.text_scores import TextScore, score_of_words, uphill
 from wordsens.evaluation.texts import Progress, drawn_words
 from wordsens.maps.mapping import perturbed_texts
+from wordsens.models.classifier import Classifier
 from wordsens.models.function import require_texts
+from wordsens.models.load import as_model
 from wordsens.results import Result
 from wordsens.seeds import Seed
 from wordsens.text.english import kind_of
 from wordsens.text.whole_words import TAKEN_APART, Span, takes_apart, word_spans, words_at
 
 WAYS = ("delete", "mask", "swap", "move")
+
+# Why a text that was measured before is left out.
+COPY = "it is equal to an earlier one"
 
 # Moved texts that run together, and words that a note names.
 _BATCH, _NAMED = 32, 8
@@ -67,10 +72,10 @@ class WordEffects(Result):
     Attributes:
         model: the name of the model.
         score: what changes, such as "relative change".
-        texts: the texts.
+        texts: the texts that were measured.
         effects: one row per word and way.
-        read: of each text the characters from the first word that the model reads to the last.
-        left_out: words and texts that were not measured.
+        read: the characters of each text that the model reads.
+        left_out: the texts that were not measured: their number among those given, and the reason.
         notes: ways in which words were not changed, and why.
     """
 
@@ -79,7 +84,7 @@ class WordEffects(Result):
     texts: tuple[str, ...]
     effects: tuple[WordEffect, ...]
     read: tuple[Span, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[tuple[int, str], ...] = ()
     notes: tuple[str, ...] = ()
 
     def by(self, way: str) -> list[WordEffect]:
@@ -89,7 +94,8 @@ class WordEffects(Result):
     def unread(self, number: int) -> list[str]:
         """The words of a text that the model does not read."""
         text, (start, stop) = self.texts[number], self.read[number]
-        return [text[slice(*span)] for span in word_spans(text) if not start <= span[0] < stop]
+        spans = word_spans(text)
+        return [text[slice(*span)] for span in spans if span[0] < start or span[1] > stop]
 
     @property
     def headline(self) -> str:
@@ -119,11 +125,12 @@ def word_effects(
     The change is ‖f(changed text) - f(text)‖ / ‖f(text)‖; of a classifier, the change of the
     probability of the text's label. "delete" and "mask" are one change each: of the tokens, where
     the model can be run from them, else of the text. "swap" tries the `substitutes` of the word.
-    "move" moves every row of the word by up to its own length, up and down the slope.
+    "move" moves every row of the word by up to its own length, up and down the slope. A text that
+    equals an earlier one, or that the model cannot be asked about, is left out.
 
     Args:
         model: whatever `as_model` takes, a Classifier, or a TransformerFeatures.
-        texts: of two words or more each.
+        texts: those of fewer than two words that the model reads are left out.
         ways: some of "delete", "mask", "swap", "move".
         words_per_text: words that are measured: negations first, then a random draw; None for all.
         tries: the most words that are tried in the place of each.
@@ -132,8 +139,7 @@ def word_effects(
         progress: called with (texts done, texts).
 
     Raises:
-        InputError: no such model or way, a way that the model does not allow, or a text of fewer
-            than two words that the model reads.
+        InputError: no such model or way, or no text that can be measured in these ways.
 
     >>> def letters(texts):
     ...     return [[text.count("o") + 1.0, text.count("n") + 1.0] for text in texts]
@@ -147,167 +153,182 @@ def word_effects(
     if words_per_text is not None:
         require_count("words_per_text", words_per_text)
     require_count("tries", tries)
+    if not isinstance(model, Classifier):
+        model = as_model(model)
+    texts = require_texts(texts)
+    score_name = ""
     effects: list[WordEffect] = []
     notes: list[str] = []
-    read: list[Span] = []
-    texts = require_texts(texts)
-    name = score_name = ""
-    for number, score in enumerate(scores_of_words(model, texts, max_words)):
-        name, score_name = score.model, score.name
-        chosen = chosen_words(score, words_per_text, seed)
-        spans = score.spans(0)
-        read.append((spans[0][0], spans[-1][1]))
-        for way in ways:
-            rows, omitted = effects_of(score, 0, chosen, way, tries=tries)
-            effects += [replace(row, text=number) for row in rows]
+    read: dict[str, Span] = {}
+    left_out: list[tuple[int, str]] = []
+    for number, text in enumerate(texts):
+        progress(number, len(texts))
+        if text in read:
+            left_out.append((number, COPY))
+            continue
+        try:
+            score = score_of_words(model, text, max_words)
+            words = _drawn(score, words_per_text, seed)
+            found = [effects_of(score, words, way, tries=tries) for way in ways]
+        except InputError as error:
+            left_out.append((number, str(error).removeprefix("text 0").lstrip(" :")))
+            continue
+        score_name = score.name
+        for rows, omitted in found:
+            effects += [replace(row, text=len(read)) for row in rows]
             notes += omitted
-        progress(number + 1, len(texts))
-    if any(map(takes_apart, texts)):
+        read[text] = score.read[0]
+    if not read:
+        number, reason = left_out[0]
+        raise InputError(
+            f"`texts` holds none that can be measured; the first, text {number}: {reason}"
+        )
+    progress(len(texts), len(texts))
+    if any(map(takes_apart, read)):
         notes.append(TAKEN_APART)
     return WordEffects(
-        model=name,
+        model=model.name,
         score=score_name,
-        texts=tuple(texts),
+        texts=tuple(read),
         effects=tuple(effects),
-        read=tuple(read),
+        read=tuple(read.values()),
+        left_out=tuple(left_out),
         notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def chosen_words(
-    score: TextScore, words_per_text: int | None, seed: Seed
-) -> list[tuple[Span, float]]:
-    """The words of a text that are measured, each with its place: negations first, then a random
-    draw, in the order of the text.
+def _drawn(score: TextScore, words_per_text: int | None, seed: Seed) -> list[WordEffect]:
+    """The words of a text that are measured, unchanged: negations first, then a random draw, in the
+    order of the text.
 
     Raises:
         InputError: the model reads fewer than two words.
     """
-    text, spans = score.texts[0], score.spans(0)
-    if len(spans) < 2:
+    text = score.texts[0]
+    words = unchanged_words(score, 0, score.spans(0))
+    if len(words) < 2:
         raise InputError(
-            f"the model reads {plural(len(spans), 'word')} of {text[:40]!r}; an effect is measured "
+            f"the model reads {plural(len(words), 'word')} of {text[:40]!r}; an effect is measured "
             "beside other words, give a text of two words or more"
         )
-    words = [text[slice(*span)] for span in spans]
-    count = len(spans) if words_per_text is None else words_per_text
-    drawn = drawn_words(words, count, seed=int(seed), content=text)
-    return [(spans[at], at / (len(spans) - 1)) for at in drawn]
+    count = len(words) if words_per_text is None else words_per_text
+    drawn = drawn_words([word.word for word in words], count, seed=int(seed), content=text)
+    return [words[place] for place in drawn]
+
+
+def unchanged_words(score: TextScore, side: int, spans: Sequence[Span]) -> list[WordEffect]:
+    """A row without a way and a change for each of the words that the model reads in the text on
+    that side."""
+    words = [score.texts[side][slice(*span)] for span in spans]
+    last = max(1, len(spans) - 1)
+    return [
+        WordEffect(
+            text=side,
+            word=word,
+            start=span[0],
+            end=span[1],
+            kind=kind_of(word),
+            place=number / last,
+            way="",
+            change=0.0,
+        )
+        for number, (word, span) in enumerate(zip(words, spans, strict=True))
+    ]
 
 
 def effects_of(
     score: TextScore,
-    side: int,
-    words: Sequence[tuple[Span, float]],
+    words: Sequence[WordEffect],
     way: str,
     *,
     tries: int = 8,
     progress: Progress = lambda done: None,
 ) -> tuple[list[WordEffect], list[str]]:
-    """The rows of one way for words of the text on that side, given with their places; and notes
-    on those without a row.
+    """The rows of one way, and notes on words without a row.
 
     Args:
         score: what changes.
-        side: 0 or 1, the number of the text.
-        words: where each word starts and ends, and its place.
+        words: rows of the words in any other way, or unchanged, all of one text of the score.
         way: one of WAYS.
         tries: the most words that are tried in the place of each.
         progress: called with the number of evaluations since the last call.
     """
-    spans = [span for span, _ in words]
+    side = words[0].text
+    spans = [word.span for word in words]
     notes: list[str] = []
     if way == "swap":
         changes = _swapped(score, side, spans, tries, progress)
     elif way == "move":
         changes, notes = _moved(score, side, spans, progress)
     else:
-        changes = [
-            {"change": change, "label": label}
-            for change, label in zip(*score.removed(side, spans, way, progress), strict=True)
-        ]
-    text = score.texts[side]
-    effects = [
-        WordEffect(
-            text=side,
-            word=text[slice(*span)],
-            start=span[0],
-            end=span[1],
-            kind=kind_of(text[slice(*span)]),
-            place=place,
-            way=way,
-            **change,
-        )
-        for (span, place), change in zip(words, changes, strict=True)
-        if change
-    ]
-    return effects, notes
+        found = zip(spans, *score.removed(side, spans, way, progress), strict=True)
+        changes = {span: {"change": change, "label": label} for span, change, label in found}
+    unchanged = [replace(word, way=way, replaced_by="", label="") for word in words]
+    return [
+        replace(word, **changes[word.span]) for word in unchanged if word.span in changes
+    ], notes
 
 
-Changes = list[dict[str, Any]]
-"""For each word the `change`, `replaced_by` and `label` of its row; empty without a row."""
+# The `change`, and `replaced_by` and `label` where there are any, of the words that have a row.
+_Changes = dict[Span, dict[str, Any]]
 
 
 def _swapped(
     score: TextScore, side: int, spans: Sequence[Span], tries: int, progress: Progress
-) -> Changes:
+) -> _Changes:
     """The largest change by one of the words that a writer could put there, among those that
     change the label where any does."""
     text = score.texts[side]
-    tried = [substitutes(text, span)[:tries] for span in spans]
-    changed = [
-        score.changed(side, span, other)
-        for span, others in zip(spans, tried, strict=True)
-        for other in others
-    ]
-    values, labels = score.changes(side, changed, progress)
-    candidates = iter(zip(values, labels, strict=True))
-    rows: Changes = []
-    for others in tried:
-        found = [
-            {"change": value, "replaced_by": other, "label": label}
-            for other, (value, label) in zip(others, candidates, strict=False)
-        ]
-        rows.append(
-            max(found, key=lambda row: (row["label"] != "", abs(row["change"])), default={})
-        )
-    return rows
+    swaps = [(span, other) for span in spans for other in substitutes(text, span)[:tries]]
+    changed = [score.changed(side, span, other) for span, other in swaps]
+    found: dict[Span, list[dict[str, Any]]] = {}
+    for (span, other), change, label in zip(
+        swaps, *score.changes(side, changed, progress), strict=True
+    ):
+        row = {"change": change, "replaced_by": other, "label": label}
+        found.setdefault(span, []).append(row)
+    return {
+        span: max(rows, key=lambda row: (row["label"] != "", abs(row["change"])))
+        for span, rows in found.items()
+    }
 
 
+@torch.no_grad()
 def _moved(
     score: TextScore, side: int, spans: Sequence[Span], progress: Progress
-) -> tuple[Changes, list[str]]:
+) -> tuple[_Changes, list[str]]:
     """The larger change, by size, with the word's rows moved by their own length up and down the
     slope."""
     try:
-        phi, X, function = score.function(side)
+        phi, X, function = score.rows(side)
     except InputError as error:
-        return [{} for _ in spans], [f"no vectors moved: {error}"]
+        return {}, [f"no vectors moved: {error}"]
     rows = X.rows
     if score.signed:
-        slope = gradient(function, rows)
+        step = uphill(function, rows, rows)
     else:
         # A distance has no slope where it is 0: that of the features along a random direction.
         direction = torch.randn(phi(rows).numel(), generator=torch.Generator().manual_seed(0))
-        slope = gradient(lambda moved: phi.features(moved).flatten(1) @ direction.to(moved), rows)
-    step = torch.linalg.vector_norm(rows, dim=1, keepdim=True) * normalize(slope, dim=1)
-    whole = words_at(X.whole_words, spans)
+
+        def along(moved: Tensor) -> Tensor:
+            return phi.features(moved).flatten(1) @ direction.to(moved)
+
+        step = uphill(along, rows, rows)
+    words = [word for word in words_at(X.whole_words, spans) if word is not None]
+    if not words:
+        why = "the tokenizer does not tell which tokens belong to which word"
+        return {}, [f"no vectors moved: {why}"]
     texts = [rows.unsqueeze(0)]
-    for word in filter(None, whole):
+    for word in words:
         places, delta = torch.tensor([word.rows]), step[list(word.rows)].unsqueeze(0)
         texts += [perturbed_texts(rows, places, sign * delta) for sign in (1, -1)]
-    scores = []
-    for part in torch.cat(texts).split(_BATCH):
-        with torch.no_grad():
-            scores.append(function(part).double())
-        progress(len(part))
-    values = torch.cat(scores)
-    both = iter((values[1:] - values[0]).view(-1, 2).tolist())
-    changes = [{} if word is None else {"change": max(next(both), key=abs)} for word in whole]
-    if not any(whole):
-        return changes, [
-            "no vectors moved: the tokenizer does not tell which tokens belong to which word"
-        ]
-    shared = [word.text for word in whole if word is not None and word.shared]
+    values = torch.cat([function(part).double() for part in torch.cat(texts).split(_BATCH)])
+    progress(len(values))
+    both = (values[1:] - values[0]).view(-1, 2).tolist()
+    changes = {
+        (word.start, word.stop): {"change": max(pair, key=abs)}
+        for word, pair in zip(words, both, strict=True)
+    }
+    shared = [word.text for word in words if word.shared]
     note = f"words that share a token move together: {', '.join(shared[:_NAMED])}"
     return changes, [note] * bool(shared)

@@ -57,20 +57,27 @@ def view(explanation: Explanation) -> View:
     }
     meaning = " ".join(text for name, text in _MEANING.items() if name in columns)
     words = Table("", columns, dict.fromkeys(_MEANING, "+"), meaning, max(len(columns["word"]), 1))
-    pairs = Table(
+    numbers = ("both", "sum", "difference")
+    pairs = Table.of_rows(
         "Pairs of words whose joint deletion differs most from the sum of both (one change)",
-        {
-            "first": [pair.first.word for pair in explanation.pairs],
-            "second": [pair.second.word for pair in explanation.pairs],
-            "both": [pair.together for pair in explanation.pairs],
-            "sum": [pair.alone for pair in explanation.pairs],
-            "difference": [pair.together - pair.alone for pair in explanation.pairs],
-        },
-        units=dict.fromkeys(("both", "sum", "difference"), "+"),
+        ("first", "second", *numbers),
+        [
+            (
+                pair.first.word,
+                pair.second.word,
+                pair.together,
+                pair.alone,
+                pair.together - pair.alone,
+            )
+            for pair in explanation.pairs
+        ],
+        units=dict.fromkeys(numbers, "+"),
     )
     sentences = filter(None, (f"Deleted one by one, {most}." * bool(deleted), sentence))
     parts = (*sentences, *coloured, words, pairs)
-    return View(explanation.headline, parts, notes=explanation.notes)
+    value = f" {explanation.value:.4f}" if last or explanation.value else ""
+    headline = [f"{explanation.model}: {explanation.score}{value}", *explanation.changes]
+    return View("; ".join(headline), parts, notes=explanation.notes)
 
 
 def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
@@ -93,7 +100,7 @@ def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
     if rise < _SHOWN:
         # Of words that the model does not read nothing is known.
         none = f"No word keeps the texts apart: the {score} is no higher without any of them."
-        return none * (len(words) > 0 and not explanation.left_out), []
+        return none * (len(words) > 0 and not explanation.changes), []
     named = " and ".join(f"'{word.word}'" for word in words)
     parts = [(word.text, word.span) for word in words]
     changed = Pair("", *texts, same=False).changed
