@@ -2,7 +2,7 @@
 
 import torch
 
-import wordsens as ws
+from wordsens.training import SensitivityPenalty
 
 
 def test_a_text_without_features_puts_no_nan_into_the_gradient():
@@ -13,7 +13,7 @@ def test_a_text_without_features_puts_no_nan_into_the_gradient():
         return (weight * texts.square()).sum(dim=(1, 2)).sqrt().unsqueeze(1)
 
     texts = torch.cat([torch.zeros(1, 3, 4), torch.ones(2, 3, 4)])
-    penalty = ws.SensitivityPenalty(phi, seed=0)
+    penalty = SensitivityPenalty(phi, seed=0)
     penalty(texts).backward()
     assert penalty.left_out == 1
     assert weight.grad is not None and torch.isfinite(weight.grad)
