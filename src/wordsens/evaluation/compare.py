@@ -43,7 +43,6 @@ from wordsens.results import Estimate
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.english import KINDS
 from wordsens.text.pairs import Pair, Pairs
-from wordsens.text.whole_words import TAKEN_APART, takes_apart, word_spans
 
 NO_PAIRS = "none"
 """In the place of pairs: no pairs are compared."""
@@ -309,11 +308,13 @@ def compare(
                 margin=tolerance,
             )
         )
-        cut, notes = _texts_of_words(readable, readers, word_texts)
-        if cut:
-            rows += _removal_rows(
-                readers, cut, words_per_text, tolerance, seed, _part_of(progress, 40, 100)
-            )
+        step = math.ceil(len(readable) / word_texts)
+        removals, notes = _removal_rows(
+            readers, readable[::step], words_per_text, tolerance, seed, progress
+        )
+        rows += removals
+        if step > 1:
+            notes.append(f"words were deleted from one of {step} texts")
     elif not rows:
         raise InputError(
             "`pairs` (='none') leaves nothing to compare: a model of pairs has no vectors of texts"
@@ -338,7 +339,7 @@ def compare(
         requirements=tuple(requirement.text for requirement in gate),
         unmet=tuple(_unmet(gate, rows)),
         changes=tuple(changes),
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -537,32 +538,6 @@ def changed_neighbours(
     return sorted(changed, key=lambda each: -min(each.first, -each.second))
 
 
-def _texts_of_words(
-    texts: Sequence[str], models: Sequence[Model], most: int
-) -> tuple[list[str], list[str]]:
-    """The texts that words are deleted from, each cut to what both models read; and notes on the
-    others."""
-    step = math.ceil(len(texts) / most)
-    cut, notes, unread = [], [], 0
-    for text in texts[::step]:
-        starts, stops = zip(*(model.read_span(text) for model in models), strict=True)
-        cut.append(text[max(starts) : min(stops)])
-        unread += cut[-1].strip() != text.strip()
-    if step > 1:
-        notes.append(f"words were deleted from {len(cut)} of the {len(texts)} texts")
-    if unread:
-        notes.append(
-            f"{plural(unread, 'text')} longer than what both models read: the words past that were "
-            "not deleted, and their changes are unknown"
-        )
-    kept = [text for text in cut if len(word_spans(text)) > 1]
-    if short := len(cut) - len(kept):
-        notes.append(f"{plural(short, 'text')} of fewer than two words: none was deleted")
-    if any(map(takes_apart, kept)):
-        notes.append(TAKEN_APART)
-    return kept, notes
-
-
 def _removal_rows(
     models: Sequence[Model],
     texts: Sequence[str],
@@ -570,19 +545,36 @@ def _removal_rows(
     tolerance: float,
     seed: Seed,
     progress: Callable[[int, int], None],
-) -> list[Difference]:
+) -> tuple[list[Difference], list[str]]:
     """The mean relative change without a word, by kind of word: the mean over texts of the text's
-    own mean, tested together."""
-    tables = []
-    for number, model in enumerate(models):
-
-        def report(done: int, total: int, before: int = number) -> None:
-            progress(before * total + done, 2 * total)
-
-        found = word_effects(
-            model, texts, words_per_text=words_per_text, seed=seed, progress=report
+    own mean, tested together; and notes on what was not measured."""
+    cut = []
+    for text in texts:
+        starts, stops = zip(*(model.read_span(text) for model in models), strict=True)
+        cut.append(text[max(starts) : min(stops)].strip())
+    notes = []
+    if unread := sum(part != text.strip() for part, text in zip(cut, texts, strict=True)):
+        notes.append(
+            f"{plural(unread, 'text')} longer than what both models read: the words past that were "
+            "not deleted, and their changes are unknown"
         )
-        tables.append(found.table()[["text", "start", "kind", "change"]])
+    cut = list(dict.fromkeys(cut))
+    tables = []
+    for model, start in zip(models, (40, 70), strict=True):
+        stage = _part_of(progress, start, start + 30)
+        try:
+            found = word_effects(
+                model, cut, words_per_text=words_per_text, seed=seed, progress=stage
+            )
+        except InputError as error:
+            return [], [*notes, f"no word was deleted: {error}"]
+        notes += found.notes
+        for _, reason in found.left_out[:1]:
+            count = plural(len(found.left_out), "text")
+            notes.append(f"{model.name}: no word was deleted from {count} (the first: {reason})")
+        table = found.table()
+        table["text"] = [found.texts[number] for number in table["text"]]
+        tables.append(table[["text", "start", "kind", "change"]])
     both = tables[0].merge(tables[1], on=["text", "start", "kind"], suffixes=("_first", "_second"))
     groups = {EVERY_WORD: both, **dict(list(both.groupby("kind")))}
     means = {
@@ -591,14 +583,13 @@ def _removal_rows(
     }
     means = {name: mean for name, mean in means.items() if len(mean) >= LEAST_TEXTS}
     if not means:
-        return []
+        return [], notes
     differences = [
-        (mean["change_second"] - mean["change_first"]).reindex(range(len(texts)))
-        for mean in means.values()
+        (mean["change_second"] - mean["change_first"]).reindex(cut) for mean in means.values()
     ]
     margins = [tolerance * float(mean.to_numpy().mean()) for mean in means.values()]
     tests = mean_changes(np.stack(differences), np.array(margins), [None] * len(margins), seed=seed)
-    return [
+    rows = [
         Difference(
             part=REMOVAL,
             name=name,
@@ -610,3 +601,4 @@ def _removal_rows(
         )
         for (name, mean), test, margin in zip(means.items(), tests, margins, strict=True)
     ]
+    return rows, notes
