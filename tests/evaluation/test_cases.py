@@ -80,7 +80,7 @@ def test_unusual_models_are_checked_compared_and_explained(kind):
         vector(without(FIRST, span)), vector(SECOND), dim=0
     )
     assert explained.value + explained.removal[3] == pytest.approx(float(changed), abs=tolerance)
-    assert 0 <= ws.check(pair, PAIRS)["negation"].auc.value <= 1
+    assert 0 <= ws.check(pair, PAIRS).kinds["negation"].auc <= 1
     assert not ws.compare(pair, pair, TEXTS, pairs="none").differs
 
 
@@ -128,7 +128,7 @@ def test_a_bag_of_words_of_sentence_transformers():
         ("negation", "the door is open", "the door is not open", False),
         ("near", "turn it on", "turn on it", True),
     ]
-    assert ws.check(bag, rows)["negation"].auc.value == 1
+    assert ws.check(bag, rows).kinds["negation"].auc == 1
 
 
 def test_weights_without_numbers_adapters_and_classifiers_are_no_embeddings(tmp_path):
@@ -193,7 +193,7 @@ def test_words_past_the_limit_have_no_numbers_and_are_counted():
     explained = ws.explain(pair, LONG, FIRST, tries=1)
     own = [
         change
-        for (side, _), change in zip(explained.words, explained.removal, strict=True)
+        for side, change in ((word.side, word.removal) for word in explained.words)
         if side == 0
     ]
     unread = len(spans) - len(read)
@@ -218,7 +218,7 @@ def test_opposites_that_differ_past_the_limit_are_hits_as_in_service():
         ("near", "it is on", "it's on", True),
     ]
     result = ws.check((model, tokenizer), rows)
-    assert result["negation"].pairs == 2
+    assert result.kinds["negation"].pairs == 2
     assert result.scored.values[0] == 1
     assert "1 pair (1 opposite) with texts that differ only past" in result.answer[0]
     calibrated = ws.calibrate((model, tokenizer), rows, 0.9)

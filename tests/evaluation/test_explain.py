@@ -145,7 +145,7 @@ def test_a_moved_word_stays_in_its_ball():
     text = "the film was not good"
     found = explain(phi, text, tries=0)
     searched = ws.whole_word_sensitivity(phi, phi.embed([text])[0])
-    moved = dict(zip(found.words, found.columns()["moved"], strict=True))
+    moved = {(word.side, (word.start, word.stop)): word.moved for word in found.words}
     for change, most in zip(moved.values(), searched.per_word.tolist(), strict=True):
         assert 0 < change <= most * (1 + 1e-6)
     removed = ws.removal_effects(phi, text).per_word.tolist()

@@ -39,10 +39,10 @@ def test_the_metrics_are_those_of_check(model):
     result = ws.check(model, kinds=["negation", "role"])
     assert list(metrics) == [f"dev_{name}" for name in METRICS]
     assert evaluator.primary_metric == "dev_mean_auc"
-    assert metrics["dev_negation_auc"] == result["negation"].auc.value
+    assert metrics["dev_negation_auc"] == result.kinds["negation"].auc
     assert metrics["dev_mean_auc"] == sum(row.auc.value for row in result.rows) / 2
     assert metrics["dev_recall"] == result.recall.value
-    assert evaluator.result["role"].false_hits.value == metrics["dev_role_false_hits"]
+    assert evaluator.result.kinds["role"].false_hits == metrics["dev_role_false_hits"]
     assert evaluator(model) == metrics
 
 

@@ -33,14 +33,14 @@ def test_a_requirement_that_is_met_passes(suite):
 
         def test_meaning(wordsens_assert):
             result = wordsens_assert(letters, "recall >= .5", pairs=PAIRS)
-            assert result["switch"].pairs == 2
+            assert result.kinds["switch"].pairs == 2
 
         def test_again(wordsens_assert):
             before = len(CALLS)
             wordsens_assert(letters, "recall >= .5", pairs=PAIRS)
             assert len(CALLS) == before
             other = wordsens_assert(letters, "recall >= .5", pairs=PAIRS[1:])
-            assert other["switch"].pairs == 1
+            assert other.kinds["switch"].pairs == 1
         """
     )
     suite.runpytest_subprocess().assert_outcomes(passed=2)

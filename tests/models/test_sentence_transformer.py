@@ -63,7 +63,7 @@ def both(tmp_path):
 
 
 def similarities(model, **options):
-    rows = ws.check(model, ROWS, **options).all_pairs
+    rows = ws.check(model, ROWS, **options).all_pairs()
     known = {(row["first"], row["second"]): row["similarity"] for row in rows}
     return [known[pair] for pair in PAIRS]
 
@@ -316,7 +316,7 @@ def test_similarities_are_those_that_the_model_names(dense, both, name):
         result, explained = ws.check(given, ROWS), ws.explain(given, *OPPOSITES[0])
         assert similarities(given) == pytest.approx(own, abs=1e-4)
         auc = np.mean([one < two for one in own[:2] for two in own[2:]])
-        assert result["switch"].auc.value == pytest.approx(auc)
+        assert result.kinds["switch"].auc == pytest.approx(auc)
         assert explained.value == pytest.approx(own[0], abs=1e-4)
         assert explained.removal[-1] == pytest.approx(float(less) - own[0], abs=1e-4)
         assert any("(similarity_fn_name)" in note for note in result.notes) == (name != "cosine")

@@ -231,7 +231,7 @@ def _write(options: CheckOptions, result: "Check") -> None:
         text = verdict + markdown(result.view(pairs="none"))
         Path(options.markdown).expanduser().write_text(text, encoding="utf-8")
     if options.csv_file is not None:
-        rows = result.all_pairs
+        rows = result.all_pairs()
         with Path(options.csv_file).expanduser().open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()

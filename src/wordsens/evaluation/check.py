@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -125,14 +126,19 @@ class Check(Gated):
         """The name of the model."""
         return self.scored.models[0]
 
-    def __getitem__(self, kind: str) -> KindRow:
-        """The row of a kind of opposite."""
-        return next(row for row in self.rows if row.kind == kind)
+    @property
+    def kinds(self) -> dict[str, SimpleNamespace]:
+        """By kind of opposite its plain numbers, with the names that requirements use, such as
+        `kinds["negation"].auc_low`; the one with most false hits first."""
+        return {row.kind: SimpleNamespace(**row.to_dict()) for row in self.rows}
 
-    @cached_property
     def all_pairs(self) -> list[dict[str, Any]]:
         """Every pair with its similarity, and the guard's verdict where it was asked for: opposites
         first, the most alike first; then those that mean the same, the least alike first."""
+        return self._ordered
+
+    @cached_property
+    def _ordered(self) -> list[dict[str, Any]]:
         rows = []
         for place, pair in enumerate(self.scored.pairs):
             value = float(self.scored.values[place])
@@ -159,7 +165,7 @@ class Check(Gated):
         ]
         behind = [
             row
-            for row in self.all_pairs
+            for row in self.all_pairs()
             if any(_is_behind(row, kind, field) for kind, field in failing)
         ]
         opposites = [row for row in behind if not row["same"]][:most]
@@ -212,7 +218,7 @@ class Check(Gated):
             "drops": self.drops,
             "failing_pairs": self.failing_pairs(),
             "notes": [*self.scored.changes, *self.notes],
-            **({"pairs": self.all_pairs} if all_pairs else {}),
+            **({"pairs": self.all_pairs()} if all_pairs else {}),
         }
 
     def save_baseline(self, path: str | PathLike[str]) -> None:
@@ -279,7 +285,7 @@ def check(
     >>> def letters(texts):
     ...     return [[text.lower().count(letter) + 0.1 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
     >>> result = check(letters, kinds=["role"], requirements=["role.false_hits <= .5"])
-    >>> result["role"].false_hits.value, result.passed
+    >>> result.kinds["role"].false_hits, result.passed
     (1.0, False)
     """  # noqa: E501
     require_options(threshold, keep, seed)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from wordsens.errors import InputError, require_count
 from wordsens.evaluation.text_scores import SimilarityScore, TextScore, score_of, words_read
 from wordsens.evaluation.word_effects import WordEffect, WordEffects, effects_of, unchanged_words
 from wordsens.results import Answered
-from wordsens.text.whole_words import TAKEN_APART, Span, lettered_spans, takes_apart
+from wordsens.text.whole_words import TAKEN_APART, lettered_spans, takes_apart
 
 # Pairs of words that are listed.
 LISTED = 8
@@ -58,39 +59,49 @@ class Explanation(Answered, WordEffects):
     changes: tuple[str, ...] = ()
 
     @property
-    def words(self) -> list[tuple[int, Span]]:
-        """Every word, measured or not: the number of its text, and its characters."""
-        return [
-            (side, span) for side, text in enumerate(self.texts) for span in lettered_spans(text)
-        ]
+    def words(self) -> list[SimpleNamespace]:
+        """Every word of the texts with its numbers: side (0 or 1), word, start, stop, removal,
+        swap, swapped_for, moved, apart and counterpart; None for what was not measured."""
+        found = {(effect.way, effect.text, effect.start): effect for effect in self.effects}
+        joint = {
+            (effect.text, effect.start): (pair.together, (pair.second, pair.first)[effect.text])
+            for effect, pair in zip(self.by("delete"), self.partners, strict=False)
+        }
+        rows = []
+        for side, text in enumerate(self.texts):
+            for start, stop in lettered_spans(text):
+                deleted, swapped, moved = (
+                    found.get((way, side, start)) for way in ("delete", "swap", "move")
+                )
+                apart, partner = joint.get((side, start), (None, None))
+                row = SimpleNamespace(
+                    side=side,
+                    word=text[start:stop],
+                    start=start,
+                    stop=stop,
+                    removal=deleted and deleted.change,
+                    swap=swapped and swapped.change,
+                    swapped_for=swapped and swapped.replaced_by,
+                    moved=moved and moved.change,
+                    apart=apart,
+                    counterpart=partner and partner.word,
+                )
+                rows.append(row)
+        return rows
 
     @property
     def removal(self) -> tuple[float | None, ...]:
         """The change without each word; None for words past what the model reads."""
-        return tuple(self.columns()["deleted"])
+        return tuple(word.removal for word in self.words)
 
     def columns(self) -> dict[str, Any]:
         """One row per word: its text (1 or 2) and what deleting, swapping and moving it does."""
-        found = {(effect.way, effect.text, effect.span): effect for effect in self.effects}
-        partners = {
-            (effect.text, effect.span): (pair.together, (pair.second, pair.first)[effect.text].word)
-            for effect, pair in zip(self.by("delete"), self.partners, strict=False)
-        }
-        joint = [partners.get(word, (None, None)) for word in self.words]
-
-        def values(way: str, name: str) -> list[Any]:
-            return [getattr(found.get((way, *word)), name, None) for word in self.words]
-
-        return {
-            "text": [side + 1 for side, _ in self.words],
-            "word": [self.texts[side][slice(*span)] for side, span in self.words],
-            "deleted": values("delete", "change"),
-            "best swap": values("swap", "change"),
-            "swapped for": values("swap", "replaced_by"),
-            "moved": values("move", "change"),
-            "both deleted": [together for together, _ in joint],
-            "with": [word for _, word in joint],
-        }
+        words = self.words
+        names = {"word": "word", "deleted": "removal", "best swap": "swap"}
+        names |= {"swapped for": "swapped_for", "moved": "moved"}
+        names |= {"both deleted": "apart", "with": "counterpart"}
+        columns = {title: [getattr(word, name) for word in words] for title, name in names.items()}
+        return {"text": [word.side + 1 for word in words], **columns}
 
     def view(self) -> View:
         """The sentences, the texts with the words coloured by what deleting them does, one row per

@@ -67,7 +67,7 @@ def view(check: Check, *, pairs: str = "worst", verbose: bool = False) -> View:
             "Every pair: opposites, the most alike first; then the same meaning, the least alike "
             "first"
         )
-        tables.append(_pairs_table(check, title, check.all_pairs, folded=True))
+        tables.append(_pairs_table(check, title, check.all_pairs(), folded=True))
     gated = bool(check.requirements or check.drops)
     return View(
         headline(check),
@@ -203,7 +203,7 @@ def _pairs_table(
 def _plainest(check: Check, kind: str) -> Mapping[str, Any]:
     """The plainest opposite of the kind: a hit if there is one, short texts first, then the most
     alike."""
-    rows = [row for row in check.all_pairs if row["kind"] == kind and not row["same"]]
+    rows = [row for row in check.all_pairs() if row["kind"] == kind and not row["same"]]
     return max(
         rows, key=lambda row: (row["hit"], -len(row["first"].split()) // 12, row["similarity"])
     )
