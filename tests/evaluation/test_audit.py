@@ -77,7 +77,7 @@ def test_texts_that_cannot_be_measured_copies_and_cut_texts_are_in_the_first_lin
     assert [source for source, _ in found.left_out] == ["t:0", "t:1", "t:4"]
     assert (found.sources, found.copies) == (("t:2", "t:5"), 1)
     assert "3 texts left out (the first, t:0: " in found.headline
-    assert "1 text equal to an earlier one" in found.headline
+    assert "1 text left out, equal to an earlier one" in found.headline
     with pytest.raises(ws.InputError, match="holds none that can be measured; the first, text 0"):
         ws.audit(letters, ["good", ""])
 

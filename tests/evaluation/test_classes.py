@@ -9,6 +9,7 @@ import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.evaluation.classes import ClassFlips, explain_classes
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.models.classifier import SIGMOID, Classifier, as_classifier
 from wordsens.text.whole_words import with_word, without
 
 RUDE = {"stupid", "awful"}
@@ -119,3 +120,32 @@ def test_a_move_that_flips_a_transformer_is_found_within_the_words_length(tmp_pa
 def test_what_is_no_classifier(model, message):
     with pytest.raises(ws.InputError, match=message):
         explain_classes(model, TEXTS)
+
+
+def test_of_independent_labels_the_change_is_that_of_the_label_set():
+    """The support of a label set is its weakest part; the likeliest class alone would say +.8."""
+
+    def rates(texts):
+        rows = [[0.9 if "not" not in text.split() else 0.1, 0.2] for text in texts]
+        return torch.tensor(rows, dtype=torch.float64)
+
+    rater = Classifier(rates, name="rater", labels=("toxic", "insult"), kind=SIGMOID)
+    found = ws.word_effects(rater, ["it is not good", "it is good"])
+    changes = {effect.word: (effect.change, effect.label) for effect in found.by("delete")[:4]}
+    # Without "not" the text is toxic with .9: "none" then has the support .1, and had .8.
+    assert changes["not"] == (pytest.approx(0.1 - 0.8), "toxic")
+    assert changes["good"] == (0.0, "")
+
+
+def test_a_word_past_what_a_classifier_reads_does_not_come_in():
+    model = model_of("bert", "AutoModelForSequenceClassification")
+    classifier = as_classifier((model, tokenizer()))
+    text = " ".join(["the film was not good and"] * 40)
+    start, stop = classifier.read_span(text)
+    assert stop < len(text)
+    found = ws.word_effects(classifier, [text], words_per_text=3)
+    label = int(classifier.probabilities([text])[0].argmax())
+    for effect in found.by("delete"):
+        both = [text[start:stop], without(text[start:stop], effect.span)]
+        before, after = classifier.probabilities(both)[:, label]
+        assert effect.change == pytest.approx(float(after - before), abs=1e-6)

@@ -11,6 +11,7 @@ import torch
 import wordsens as ws
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
 from tests.maps.tiny_models import model_of, tokenizer
+from wordsens.display.view import Table
 from wordsens.evaluation.compare import Difference, changed_neighbours
 from wordsens.models.load import as_model, as_pair_model
 from wordsens.results import Estimate
@@ -295,3 +296,38 @@ def test_the_kind_that_changed_most_is_named_first():
             rows = zip(table.columns["differs"], table.columns["change"], strict=True)
             order = [(not differs, -abs(change.value)) for differs, change in rows]
             assert order == sorted(order)
+
+
+def test_a_text_that_one_model_cannot_be_asked_about_shifts_no_number():
+    """Six texts of the second model lose their first text: the others keep their own numbers."""
+
+    texts = [f"{name} lift was not open in hall {n}" for n, name in enumerate("abcdefghij")]
+    whole = ws.compare(bag_of_words, deaf_to_negations, texts, "none")
+
+    def shortened(texts):
+        """It answers for the first text as a whole, and for no text without one of its words."""
+        if any(text != whole_text and text in cut for text in texts):
+            return [[float("nan")]] * len(texts)
+        return deaf_to_negations(texts)
+
+    whole_text = texts[0]
+    words = whole_text.split()
+    cut = {" ".join(words[:at] + words[at + 1 :]) for at in range(len(words))}
+    found = ws.compare(bag_of_words, shortened, texts, "none")
+    row, expected = found["removal.negation"], whole["removal.negation"]
+    assert (row.count, expected.count) == (9, 10)
+    assert row.first == pytest.approx(expected.first) and row.second == expected.second == 0
+    assert "no word was deleted from 1 text" in found.answer[0]
+
+
+def test_tables_of_counts_are_counts_and_thresholds_are_not_rounded_up():
+    found = ws.compare(bag_of_words, deaf_to_negations, TAGGED, few_pairs(), threshold=0.70004)
+    tables = [part for part in found.view().parts if isinstance(part, Table)]
+    assert len(tables) > 2
+    counts = [table.texts().get("pairs", []) for table in tables]
+    assert "%" not in "".join(itertools.chain(*counts))
+    sentence = found.answer[1]
+    first, second = (
+        float(sentence.split(f"with the {name}")[0].split()[-1]) for name in ("first", "second")
+    )
+    assert first <= found.threshold and second <= found.second_threshold.value

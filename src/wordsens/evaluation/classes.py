@@ -13,7 +13,7 @@ from wordsens.display.numbers import Estimate
 from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.requirement import Gated, Requirement, Unmet
-from wordsens.evaluation.text_scores import ClassScore, uphill
+from wordsens.evaluation.text_scores import LabelScore, uphill
 from wordsens.evaluation.word_effects import WordEffect, WordEffects, word_effects
 from wordsens.intervals import share_estimate
 from wordsens.maps.mapping import perturbed_texts
@@ -126,6 +126,8 @@ def explain_classes(
         for number, text in enumerate(found.texts[:move_texts]):
             deleted = [effect for effect in found.by("delete") if effect.text == number]
             effects += _moved(classifier, text, deleted)
+        if move_texts < len(found.texts):
+            notes.append(f"words were moved in the first {move_texts} of {len(found.texts)} texts")
     elif move_texts:
         notes.append(f"no vectors moved: {classifier.no_rows}, and a move takes gradients")
     label_of = [classifier.labels_of(classifier.probabilities([text]))[0] for text in found.texts]
@@ -174,7 +176,7 @@ def _moved(classifier: Classifier, text: str, deleted: Sequence[WordEffect]) -> 
     """For each of these words the move of its vectors that flips the label, or the last one
     tried."""
     try:
-        phi, X, probability = ClassScore(classifier, text, None).rows(0)
+        phi, X, probability = LabelScore(classifier, text).rows(0)
     except InputError:  # hardly a token that the vocabulary knows
         return []
     features = phi.features(X.rows.unsqueeze(0))

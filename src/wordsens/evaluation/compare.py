@@ -43,6 +43,7 @@ from wordsens.results import Estimate
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.english import KINDS
 from wordsens.text.pairs import Pair, Pairs
+from wordsens.text.whole_words import TAKEN_APART, takes_apart
 
 NO_PAIRS = "none"
 """In the place of pairs: no pairs are compared."""
@@ -282,6 +283,7 @@ def compare(
     if threshold is not None:
         require_threshold(threshold, similarity_name(models[0]) == COSINE)
     rows: list[Difference] = []
+    notes: list[str] = []
     second_threshold, apart, changed = None, None, []
     if chosen:
         scored = scored_by(models, chosen, progress=_part_of(progress, 0, 40))
@@ -309,21 +311,22 @@ def compare(
             )
         )
         step = math.ceil(len(readable) / word_texts)
-        removals, notes = _removal_rows(
-            readers, readable[::step], words_per_text, tolerance, seed, progress
-        )
+        some = readable[::step]
+        removals, lost = _removal_rows(readers, some, words_per_text, tolerance, seed, progress)
         rows += removals
+        changes += lost
         if step > 1:
-            notes.append(f"words were deleted from one of {step} texts")
+            notes.append(f"words were deleted from {len(some)} of {len(readable)} texts")
+        notes += [TAKEN_APART] * any(map(takes_apart, some))
     elif not rows:
         raise InputError(
             "`pairs` (='none') leaves nothing to compare: a model of pairs has no vectors of texts"
         )
     else:
-        notes = [
+        notes.append(
             "a model that scores pairs gives texts no vectors: words and neighbours were not "
             "compared"
-        ]
+        )
     progress(100, 100)
     names = [model.name for model in models]
     return Comparison(
@@ -370,7 +373,8 @@ def read_requirements(
         if part not in offered:
             rows = [NEAREST] if part == NEIGHBOURS else [EVERY_WORD, *KINDS]
         else:
-            rows = [name] if pairs is None else [*sorted(offered[part]), ALL_KINDS]
+            rows = [name] if pairs is None else sorted(offered[part])
+            rows += [ALL_KINDS] * (part != CHECK or len(rows) > 1)
         require_choice(f"the row of {requirement.text!r}", name, (*filter(None, rows), EVERY))
     return requirements
 
@@ -547,18 +551,17 @@ def _removal_rows(
     progress: Callable[[int, int], None],
 ) -> tuple[list[Difference], list[str]]:
     """The mean relative change without a word, by kind of word: the mean over texts of the text's
-    own mean, tested together; and notes on what was not measured."""
+    own mean, tested together, signs left out; and what was not measured."""
     cut = []
     for text in texts:
         starts, stops = zip(*(model.read_span(text) for model in models), strict=True)
         cut.append(text[max(starts) : min(stops)].strip())
-    notes = []
+    lost = []
     if unread := sum(part != text.strip() for part, text in zip(cut, texts, strict=True)):
-        notes.append(
+        lost.append(
             f"{plural(unread, 'text')} longer than what both models read: the words past that were "
             "not deleted, and their changes are unknown"
         )
-    cut = list(dict.fromkeys(cut))
     tables = []
     for model, start in zip(models, (40, 70), strict=True):
         stage = _part_of(progress, start, start + 30)
@@ -567,12 +570,12 @@ def _removal_rows(
                 model, cut, words_per_text=words_per_text, seed=seed, progress=stage
             )
         except InputError as error:
-            return [], [*notes, f"no word was deleted: {error}"]
-        notes += found.notes
+            return [], [*lost, f"no word was deleted: {error}"]
         for _, reason in found.left_out[:1]:
             count = plural(len(found.left_out), "text")
-            notes.append(f"{model.name}: no word was deleted from {count} (the first: {reason})")
-        table = found.table()
+            lost.append(f"{model.name}: no word was deleted from {count} (the first: {reason})")
+        lettered = [any(map(str.isalnum, effect.word)) for effect in found.effects]
+        table = found.table()[lettered]
         table["text"] = [found.texts[number] for number in table["text"]]
         tables.append(table[["text", "start", "kind", "change"]])
     both = tables[0].merge(tables[1], on=["text", "start", "kind"], suffixes=("_first", "_second"))
@@ -583,7 +586,7 @@ def _removal_rows(
     }
     means = {name: mean for name, mean in means.items() if len(mean) >= LEAST_TEXTS}
     if not means:
-        return [], notes
+        return [], lost
     differences = [
         (mean["change_second"] - mean["change_first"]).reindex(cut) for mean in means.values()
     ]
@@ -601,4 +604,4 @@ def _removal_rows(
         )
         for (name, mean), test, margin in zip(means.items(), tests, margins, strict=True)
     ]
-    return rows, notes
+    return rows, lost

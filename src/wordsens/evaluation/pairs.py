@@ -30,6 +30,9 @@ _DIGITS = 12
 # Pairs that are left out and named.
 _NAMED = 5
 
+# Of a pair, in the table of scored pairs.
+_COLUMNS = ("kind", "first", "second", "same", "near", "length", "where")
+
 SCORE = "score"
 """What a model of pairs gives, in the place of the name of a similarity."""
 
@@ -119,8 +122,7 @@ class ScoredPairs(Result):
 
     def columns(self) -> dict[str, Any]:
         """One row per pair."""
-        names = ("kind", "first", "second", "same", "near", "length", "where")
-        columns = {name: [getattr(pair, name) for pair in self.pairs] for name in names}
+        columns = {name: [getattr(pair, name) for pair in self.pairs] for name in _COLUMNS}
         columns |= zip(self.models, self.similarities.tolist(), strict=True)
         return columns if self.verdicts is None else {**columns, "guard": list(self.verdicts)}
 
@@ -194,9 +196,12 @@ def scored_by(
     rows = [similarities(model, kept, count) for model in models]
     progress(total, total)
     named = [model[0] if isinstance(model, tuple) else model for model in models]
-    names = [model.name for model in named]
-    if len(names) > len({*names}):
-        names[1] = f"{names[1]} (second)"
+    names: list[str] = []
+    for model in named:
+        name, number = model.name, 2
+        while name in (*names, *_COLUMNS, "guard"):
+            name, number = f"{model.name} ({number})", number + 1
+        names.append(name)
     return ScoredPairs(
         pairs=tuple(kept),
         models=tuple(names),

@@ -106,7 +106,8 @@ def score_of_words(model: Model | Classifier, text: str, max_words: int | None) 
     """The score of a text on its own: of its label for a Classifier, else the relative change; from
     the tokens where the model can be run from them and they are known to belong to words."""
     if isinstance(model, Classifier):
-        return ClassScore(model, text, None)
+        labelled = model.kind != REGRESSION
+        return LabelScore(model, text) if labelled else ClassScore(model, text, None)
     if model.no_rows is None:
         phi = map_of(model)
         (X,) = phi.embed([text], max_words=max_words)
@@ -276,7 +277,10 @@ class ClassScore(TextScore):
         self.value = float(row[target])
 
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
-        return self._rows(texts)[:, self._target]
+        return self._number(self._rows(texts))
+
+    def _number(self, rows: Float[Tensor, "m classes"]) -> Float[Tensor, " m"]:
+        return rows[..., self._target]
 
     def labels(self, texts: Sequence[str]) -> list[str]:
         if self._model.kind == REGRESSION:
@@ -294,7 +298,23 @@ class ClassScore(TextScore):
     def rows(self, side: int) -> ScoredRows:
         phi = map_of(self._model, self._model.output)
         (X,) = phi.embed(list(self.texts))
-        return phi, X, lambda moved: phi.features(moved)[..., self._target]
+        return phi, X, lambda moved: self._number(phi.features(moved))
+
+
+class LabelScore(ClassScore):
+    """The probability of the label that a classifier gives a text; of several independent labels
+    the smallest one."""
+
+    def __init__(self, model: Classifier, text: str):
+        super().__init__(model, text, None)
+        self.name = "probability of the label"
+        self._row = self._rows([text])[0]
+        self.value = float(self._number(self._row.unsqueeze(0)))
+        # Without a word no other may come in from behind what is read.
+        self.window = self.read[0]
+
+    def _number(self, rows: Float[Tensor, "m classes"]) -> Float[Tensor, " m"]:
+        return self._model.support(rows, self._row.to(rows))
 
 
 class RerankerScore(TextScore):

@@ -1,5 +1,6 @@
 """The effects of single words of real texts, one row per word and way of changing it."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -148,7 +149,7 @@ def word_effects(
     [('no', 0.28), ('one', 0.28), ('is', 0.0), ('in', 0.2)]
     """
     ways = [ways] if isinstance(ways, str) else list(ways)
-    for way in ways:
+    for way in ways or [""]:
         require_choice("ways", way, WAYS)
     if words_per_text is not None:
         require_count("words_per_text", words_per_text)
@@ -171,7 +172,7 @@ def word_effects(
             words = _drawn(score, words_per_text, seed)
             found = [effects_of(score, words, way, tries=tries) for way in ways]
         except InputError as error:
-            left_out.append((number, str(error).removeprefix("text 0").lstrip(" :")))
+            left_out.append((number, re.sub(r"^(text 0|the text)[ :]+", "", str(error))))
             continue
         score_name = score.name
         for rows, omitted in found:

@@ -34,7 +34,7 @@ def _omissions(audit: Audit) -> Iterator[str]:
         count = plural(len(audit.left_out), "text")
         yield f"{count} left out (the first, {source}: {reason})"
     if audit.copies:
-        yield f"{plural(audit.copies, 'text')} equal to an earlier one"
+        yield f"{plural(audit.copies, 'text')} left out, equal to an earlier one"
     if audit.cut:
         lost = plural(sum(text.words_lost for text in audit.cut), "word")
         negations = plural(sum(text.negations_lost for text in audit.cut), "negation")
@@ -56,8 +56,9 @@ def _advice(advice: LengthAdvice | None) -> Iterator[str]:
             f"{advice.low} {advice.unit}: passages of that length keep it."
         )
     elif advice.high is not None:
+        shortest = min(advice.columns()[advice.unit])
         yield (
-            f"Even in passages of {advice.high} {advice.unit}, the shortest tested, adding or "
+            f"Even in passages of {shortest} {advice.unit}, the shortest tested, adding or "
             f"removing a {advice.kind} leaves the cosine above {advice.threshold:g}. Decide such "
             "cases with a reranker or a classifier; “wordsens check” measures single sentences."
         )

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from wordsens.display.numbers import as_sentences, number, percent, plural
+from wordsens.display.numbers import as_sentences, decimals, percent, plural
 from wordsens.display.view import Table, View
 from wordsens.evaluation.compare import (
     ALL_KINDS,
@@ -43,14 +43,14 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     names = f"{comparison.first} and {comparison.second}"
     tested = [row for row in comparison.rows if row.change.p is not None]
     differing = [row for row in tested if row.differs]
-    where = f"{plural(len(tested), 'tested comparison')} over {plural(comparison.texts, 'text')}"
+    where = plural(len(tested), "tested comparison")
     open_rows = sum(not row.excluded for row in tested)
     if differing:
         yield f"{names} differ in {len(differing)} of {where}."
     elif not tested:
         yield (
-            f"Nothing could be compared between {names}: too few texts have two words or more; "
-            f"give {LEAST_TEXTS} or more that have."
+            f"Nothing could be compared between {names}: words were deleted from fewer than "
+            f"{LEAST_TEXTS} texts."
         )
     elif comparison.apart == 0:
         yield f"No difference between {names}: their vectors are the same."
@@ -62,11 +62,11 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     else:
         yield f"No difference between {names} beyond the tolerance in {where}."
     if (second := comparison.second_threshold) is not None:
-        lower = math.floor(second.value * 1e4) / 1e4  # rounded up it would accept fewer
         hits, recall = (comparison[f"{part}.{ALL_KINDS}"] for part in (FALSE_HITS, RECALL))
         yield (
-            f"A threshold of {number(comparison.threshold or 0.0)} with the first model is "
-            f"{lower:.4f} with the second (95 %: {second.low:.4f} to {second.high:.4f}): they "
+            f"A threshold of {_floored(comparison.threshold)} with the first model is "
+            f"{_floored(second.value)} with the second (95 %: {_floored(second.low)} to "
+            f"{_floored(second.high)}): they "
             f"accept {percent(recall.first)} and {percent(recall.second)} of near-duplicates and, "
             f"wrongly, {percent(hits.first)} and {percent(hits.second)} of opposites."
         )
@@ -75,6 +75,11 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         if row.part == NEIGHBOURS:
             changed = f"{len(comparison.changed)} of {plural(row.count, 'text')}"
             yield f"In the second model {changed} have another nearest text."
+
+
+def _floored(threshold: float | None) -> str:
+    """A threshold in as many decimals as it has, four at most: rounded up it would accept fewer."""
+    return decimals(math.floor((threshold or 0.0) * 1e4 + 1e-9) / 1e4)
 
 
 def _meanings(comparison: Comparison, rows: list[Difference]) -> Iterator[str]:
@@ -138,7 +143,7 @@ def _part(comparison: Comparison, part: str) -> Table:
     )
     if not shares:
         note += " Differs: beyond the tolerance in a test of all rows together."
-    units: dict[str, str] = dict.fromkeys(columns, "%") if shares else {}
+    units = dict.fromkeys(["first", "second", "change"], "%" if shares else "")
     return Table(_TITLES[part], columns, units=units, note=note, most=len(rows))
 
 

@@ -25,7 +25,7 @@ _MEANING = {
         "lower bound."
     ),
     "both deleted": (
-        "Both deleted: the largest rise when this word and one of the other text are deleted."
+        "Both deleted: the highest change when this word and one of the other text are deleted."
     ),
 }
 
@@ -75,7 +75,9 @@ def view(explanation: Explanation) -> View:
     )
     sentences = filter(None, (f"Deleted one by one, {most}." * bool(deleted), sentence))
     parts = (*sentences, *coloured, words, pairs)
-    value = f" {explanation.value:.4f}" if last or explanation.value else ""
+    value = f" {explanation.value:.4f}" if last else f": {explanation.value:.4f}"
+    if not last and not explanation.value:
+        value = " when a word is deleted"
     headline = [f"{explanation.model}: {explanation.score}{value}", *explanation.changes]
     return View("; ".join(headline), parts, notes=explanation.notes)
 
