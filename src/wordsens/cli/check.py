@@ -84,7 +84,7 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
         bool,
         typer.Option(
             "--verbose",
-            help="Also every kind of near-duplicate, and every pair behind a requirement that fails.",
+            help="Every kind of near-duplicate, and every pair behind a failed requirement.",
             rich_help_panel=_MORE,
         ),
     ] = False
