@@ -198,3 +198,12 @@ def test_the_sentence_and_the_chart_have_the_interval_the_right_way_round():
     columns = result.view().chart.columns
     ends = zip(*(columns[name] for name in ("kept low", "kept", "kept high")), strict=True)
     assert all(low <= kept <= high for low, kept, high in ends)
+
+
+def test_limits_by_kind_are_of_the_confidence_and_their_hits_add_up_behind_the_guard():
+    result = ws.calibrate(deaf_to_negations, PAIRS, 0.3, guard=True, confidence=0.8)
+    assert sum(row["hits"] for row in result.kinds) == result.point.hits
+    for row in result.kinds:
+        assert row["limit"] == share_at_most(row["hits"], row["pairs"], 0.8)
+    refused = result.scored.different & result.scored.opposite
+    assert (refused & (result.scored.values >= result.threshold)).any()

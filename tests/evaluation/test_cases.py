@@ -200,9 +200,7 @@ def test_words_past_the_limit_have_no_numbers_and_are_counted():
     assert [change is None for change in own] == [False] * len(read) + [True] * unread
     assert f"{unread} of {len(spans)} words of the first text, from" in explained.headline
     compared = ws.compare(pair, pair, [f"{LONG} {n}" for n in range(8)], pairs="none")
-    assert any(
-        "words of 8 texts are past what one of the models reads" in note for note in compared.notes
-    )
+    assert "8 texts longer than what both models read" in compared.answer[0]
     tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     read = words_read(tokenizer)
     flips = ws.explain_classes((classifier, tokenizer), [*TEXTS, LONG], tries=0, move_texts=9)

@@ -368,3 +368,13 @@ def test_the_tables_of_kinds_name_chance_by_the_interval_and_begin_with_what_is_
     assert said == {"role": "no, worse", "topic": "yes"}
     accepted = [share.value for share in near.columns["accepted"]]
     assert accepted == [0, 1] and near.columns["kind"] == ["typo", "same"]
+
+
+def test_what_was_left_out_is_in_the_document_and_the_seed_moves_an_interval():
+    repeated = [*PAIRS, PAIRS[0]]
+    document = ws.check(bag_of_words, repeated).to_dict()
+    assert any("1 row left out" in note for note in document["notes"])
+    first, again, other = (
+        ws.check(bag_of_words, PAIRS, seed=seed).rows[0].false_hits for seed in (0, 0, 1)
+    )
+    assert first == again != other

@@ -149,3 +149,14 @@ def test_a_word_past_what_a_classifier_reads_does_not_come_in():
         both = [text[start:stop], without(text[start:stop], effect.span)]
         before, after = classifier.probabilities(both)[:, label]
         assert effect.change == pytest.approx(float(after - before), abs=1e-6)
+
+
+def test_how_often_a_word_flips_is_counted_by_the_label_of_its_own_text():
+    def mood(texts):
+        sad = [float("bad" in text.split() and "not" not in text.split()) for text in texts]
+        return [[0.1 + 0.8 * each, 0.9 - 0.8 * each] for each in sad]
+
+    flips = explain_classes(mood, ["a bad day", "not a bad day"], labels=("sad", "glad"), tries=0)
+    table = flips.view().parts[-1]
+    rows = [*zip(*(table.columns[name] for name in ("word", "label", "deleted")), strict=True)]
+    assert sorted(rows) == [("bad", "sad", 1), ("not", "glad", 1)]

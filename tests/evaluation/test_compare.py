@@ -3,6 +3,7 @@
 import copy
 import itertools
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ import wordsens as ws
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
 from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.display.view import Table
-from wordsens.evaluation.compare import Difference, changed_neighbours
+from wordsens.evaluation.compare import Difference, changed_neighbours, matched_threshold
+from wordsens.models.function import FunctionModel
 from wordsens.models.load import as_model, as_pair_model
 from wordsens.results import Estimate
 from wordsens.text.english import kind_of
@@ -331,3 +333,48 @@ def test_tables_of_counts_are_counts_and_thresholds_are_not_rounded_up():
         float(sentence.split(f"with the {name}")[0].split()[-1]) for name in ("first", "second")
     )
     assert first <= found.threshold and second <= found.second_threshold.value
+    low, high = (float(end) for end in re.findall(r"95 %: (\S+) to (\S+)\)", sentence)[0])
+    assert low <= second <= high
+
+
+def test_texts_are_cut_to_what_both_models_read_and_the_first_line_says_so():
+    class Short(FunctionModel):
+        def read_span(self, text):
+            return 0, min(len(text), 12)
+
+    seen = []
+
+    def counted(texts):
+        seen.extend(texts)
+        return bag_of_words(texts)
+
+    long, short = FunctionModel(counted, name="long"), Short(bag_of_words, name="short")
+    texts = [f"word{n} not open today in town" for n in range(8)]
+    found = ws.compare(long, short, texts, "none")
+    assert "8 texts longer than what both models read" in found.answer[0]
+    shortened = [text for text in seen if text not in texts]
+    assert shortened and all(len(text) <= 12 for text in shortened)
+
+
+def test_the_interval_of_the_second_threshold_is_that_of_a_paired_bootstrap():
+    """Drawn again pair by pair, by plain NumPy: each end within the spread of two bootstraps."""
+    random = np.random.default_rng(3)
+    first = random.normal(size=80)
+    second = 2 * first + 0.1 * random.normal(size=80)
+    found = matched_threshold(0.3, first, second)
+    draws = []
+    for _ in range(2000):
+        members = random.integers(80, size=80)
+        hits = int((first[members] >= 0.3).sum())
+        draws.append(np.sort(second[members])[80 - hits])
+    low, high = np.quantile(draws, [0.025, 0.975])
+    # Draws of the two models that do not belong together have an interval three times as wide.
+    assert (found.low, found.high) == (pytest.approx(low, abs=0.06), pytest.approx(high, abs=0.06))
+
+
+def test_the_margin_of_removals_is_a_share_of_both_models(deaf):
+    back = ws.compare(deaf_to_negations, bag_of_words, TEXTS, "none", **EFFORT)
+    for row in deaf.rows:
+        if row.part == "removal":
+            assert row.margin == pytest.approx(0.01 * (row.first + row.second) / 2)
+            assert back[row.key].margin == pytest.approx(row.margin)

@@ -5,6 +5,7 @@ import pytest
 import wordsens as ws
 from tests.evaluation.stand_ins import bag_of_words
 from tests.maps.tiny_models import model_of, tokenizer
+from wordsens.display.view import Words
 from wordsens.evaluation.explain import explain
 from wordsens.findings.explain import exchanged, separation
 from wordsens.models import as_pair_model
@@ -263,3 +264,43 @@ def test_words_that_are_taken_apart_are_said():
         others = [f"{text} {number}" for number in range(6)]
         compared = ws.compare(model, model, others, pairs="none")
         assert (TAKEN_APART in compared.notes) is said
+
+
+def test_two_models_keep_their_own_vectors_and_rows():
+    """One text read by two models, such as one model with two prompts."""
+    models = [as_model((model_of(name), tokenizer())) for name in ("bert", "roberta")]
+    texts = "the film was good", "the film was not good"
+    found = explain(tuple(models), *texts, tries=0)
+    back = explain(tuple(models[::-1]), *texts[::-1], tries=0)
+
+    def plain(first, second):
+        one, two = (
+            model.encode([text])[0] for model, text in zip(models, (first, second), strict=True)
+        )
+        return float(one @ two / one.norm() / two.norm())
+
+    shared = next(word for word in found.words if word.side and word.word == "not")
+    expected = plain(texts[0], "the film was good") - plain(*texts)
+    assert shared.removal == pytest.approx(expected, abs=1e-6)
+    moved = {(1 - word.side, word.start): word.moved for word in back.words}
+    for word in found.words:
+        assert word.moved == pytest.approx(moved[word.side, word.start], abs=1e-5)
+
+
+def test_a_partner_is_of_the_other_text_and_colours_are_of_each_text():
+    texts = "dog lamp tree", "dog sofa moon"
+    found = explain(letters, *texts, **BARE)
+    for word in found.words:
+        assert word.counterpart in texts[1 - word.side].split()
+        kept = [
+            " ".join(part for part in text.split() if part not in gone)
+            for text, gone in zip(
+                texts, ({word.word}, {word.counterpart})[:: 1 - 2 * word.side], strict=True
+            )
+        ]
+        assert found.value + word.apart == pytest.approx(cosine(letters, *kept))
+    coloured = [part for part in found.view().parts if isinstance(part, Words)]
+    for side, part in enumerate(coloured):
+        values = {piece.text: piece.value for piece in part.pieces if not isinstance(piece, str)}
+        own = {word.word: word.removal for word in found.words if word.side == side}
+        assert values == pytest.approx(own)

@@ -332,3 +332,23 @@ def test_a_body_that_drips_is_left_at_the_deadline():
             asked(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.4)
         over.set()
         thread.join()
+
+
+def test_vectors_survive_two_runs_that_end_early():
+    with serving(good) as (url, script):
+        first = as_model(Endpoint(url=url), batch_size=1)
+        first.encode(TEXTS)
+        first._cleanup.detach()  # as after kill -9
+        second = as_model(Endpoint(url=url), batch_size=1)
+        second._cleanup.detach()
+        del first, second
+        script.asked.clear()
+        third = as_model(Endpoint(url=url), batch_size=1)
+        third.encode(TEXTS)
+        sent = [text for _, _, body in script.asked for text in body["input"]]
+        assert not {*TEXTS} & {*sent}
+        del third
+    with serving(good) as (url, script):
+        fourth = as_model(Endpoint(url=url), batch_size=1)
+        fourth.encode(TEXTS)
+        assert {*TEXTS} <= {text for _, _, body in script.asked for text in body["input"]}

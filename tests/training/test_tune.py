@@ -3,16 +3,19 @@
 import stat
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 import wordsens as ws
 from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS, SentenceTransformer, tiny_model
 from wordsens.findings.tune import answer
+from wordsens.models.function import FunctionModel
 from wordsens.results import Estimate
+from wordsens.text.pairs import Pair
 from wordsens.training import tune
 from wordsens.training.data import split_pairs, split_texts, training_data
-from wordsens.training.tuning import _new
+from wordsens.training.tuning import _judged, _new
 
 losses = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 MultipleNegativesRankingLoss = losses.MultipleNegativesRankingLoss
@@ -202,3 +205,41 @@ def test_a_model_without_trainable_weights_is_refused(model, tmp_path, monkeypat
     monkeypatch.setattr("wordsens.training.tuning.load_library_model", lambda *_: frozen)
     with pytest.raises(ws.InputError, match="no weights that can be trained"):
         tune(model, tmp_path / "out", PAIRS, TEXTS, **PLAN)
+
+
+def test_no_text_of_a_held_out_pair_is_trained_on():
+    """Pairs without domains that share their second texts."""
+    pairs = [Pair("k", f"first {n}", f"second {n // 2}", False) for n in range(40)]
+    pairs += [Pair("s", f"one {n}", f"other {n}", True) for n in range(40)]
+    train, held_out, domains = split_pairs(pairs, seed=0)
+    apart = {text for pair in held_out for text in (pair.first, pair.second)}
+    assert domains == () and train and held_out
+    assert all(apart.isdisjoint((pair.first, pair.second)) for pair in train)
+
+
+def test_recall_searches_either_side_and_what_is_left_out_is_noted():
+    same = [Pair("same", f"a{n}", f"b{n}", True) for n in range(6)]
+    pairs = [*same, Pair("k", "a0", "z", False)]
+
+    def one_sided(texts):
+        """From the a's each partner is found; the b's are nearer to the other text."""
+        sizes = {"a": (0.2, 1.0), "b": (1.0, 0.2), "y": (1.0, 0.0), "z": (1.0, 0.3)}
+        return [
+            [sizes[text[0]][0], *(sizes[text[0]][1] * (text[1:] == str(n)) for n in range(6))]
+            for text in texts
+        ]
+
+    _, scores = _judged(
+        pairs, ["y"], 0, lambda now, share: None, FunctionModel(one_sided, name="f"), "x"
+    )
+    assert scores["recall@1"].n == 12
+    vectors = np.array(
+        one_sided([text for pair in same for text in (pair.first, pair.second)] + ["y"])
+    )
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    first, second, other = units[0:12:2], units[1:12:2], units[12:]
+    hits = 0
+    for side, partners in ((first, second), (second, first)):
+        cosines = side @ np.concatenate([partners, other]).T
+        hits += sum((row >= row[at]).sum() == 1 for at, row in enumerate(cosines))
+    assert scores["recall@1"].value == hits / 12 == 0.5

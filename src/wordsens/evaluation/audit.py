@@ -236,6 +236,8 @@ def audit(
         )
     except InputError as error:
         return replace(found, no_advice=str(error))
+    finally:
+        progress(2 * total, 2 * total)
     return replace(found, advice=advice, no_advice="")
 
 
