@@ -32,9 +32,10 @@ from wordsens.intervals import (
     TOGETHER,
     auc,
     auc_changes,
+    difference,
     kept_threshold,
     mean_changes,
-    mean_estimate,
+    share_estimate,
 )
 from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.load import load
@@ -486,7 +487,8 @@ def _shared(change: Estimate) -> Estimate:
 def _share_rows(
     scored: ScoredPairs, thresholds: tuple[float, float], tolerance: float
 ) -> list[Difference]:
-    """False hits of opposites and recall of near-duplicates by kind, at each model's threshold."""
+    """False hits of opposites and recall of near-duplicates by kind, at each model's threshold; the
+    change is the share that only the second accepts minus the share that only the first does."""
     hits = scored.similarities >= np.array(thresholds)[:, None]
     parts: dict[str, dict[str, Mask]] = {
         FALSE_HITS: {**scored.opposites, ALL_KINDS: scored.opposite},
@@ -495,14 +497,18 @@ def _share_rows(
     rows = []
     for part, groups in parts.items():
         for name, members in groups.items():
-            first, second = hits[:, members].astype(float)
+            first, second = hits[:, members]
+            gained, lost = (
+                (hit & ~other).sum() for hit, other in ((second, first), (first, second))
+            )
+            shares = (share_estimate(int(pairs), len(first)) for pairs in (gained, lost))
             row = Difference(
                 part=part,
                 name=name,
                 count=len(first),
                 first=float(first.mean()),
                 second=float(second.mean()),
-                change=mean_estimate(second - first, (-1.0, 1.0), over="pairs"),
+                change=difference(*shares),
                 margin=tolerance,
             )
             rows.append(row)
