@@ -195,3 +195,11 @@ def test_an_audit_is_saved(tmp_path):
     found = ws.audit(letters, [REVIEW, *OTHERS, "good"], requirements=["negation.removal >= 9"])
     found.save(tmp_path / "audit.safetensors")
     assert ws.Audit.load(tmp_path / "audit.safetensors") == found
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_progress_never_falls_and_reaches_its_end(count):
+    texts = [f"lamp {number} is not on" for number in range(count)]
+    steps = []
+    ws.audit(letters, texts, progress=lambda done, total: steps.append(done / total))
+    assert steps == sorted(steps) and steps[-1] == 1

@@ -225,6 +225,7 @@ def audit(
     )
     found = replace(found, unmet=tuple(_unmet(gate, found.groups)))
     if isinstance(loaded, TransformerFeatures) and loaded.output != "states":
+        progress(1, 1)
         return found
     try:
         advice = advise_length(
@@ -237,7 +238,7 @@ def audit(
     except InputError as error:
         return replace(found, no_advice=str(error))
     finally:
-        progress(2 * total, 2 * total)
+        progress(1, 1)
     return replace(found, advice=advice, no_advice="")
 
 

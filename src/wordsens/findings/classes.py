@@ -15,10 +15,11 @@ def view(flips: ClassFlips) -> View:
     """How many texts one deletion flips, and what was left out; one row per label, the words whose
     deletion flips a label in their texts, and how often."""
     shares = Table(
-        "Share of the texts whose label changes when one word is deleted, swapped or moved",
+        "Share of the texts whose label one word changes",
         {name: cells for name, cells in flips.columns().items() if any(cells)},
         units=dict.fromkeys(FIELDS[1:], "%"),
-        note="Moved: by up to the length of the word's vector; a lower bound.",
+        note="Delete: without the word. Swap: with another in its place. Move: its vector moved by "
+        "up to its length, a lower bound.",
     )
     flipping = sorted(
         (word for word in flips.by("delete") if word.label), key=lambda word: word.change
