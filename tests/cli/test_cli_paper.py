@@ -150,7 +150,7 @@ def test_the_answer_first_one_table_figures_and_the_report_s_sentences(
     everything = wordsens("paper", name, "--out", str(tmp_path), "--verbose", "--quiet").out
     assert all(title in everything for title in titles)
     (run,) = load_runs([tmp_path])
-    parts = part_view(run.parts[0], run).parts
+    parts = part_view(run.parts[0]).parts
     findings = [part.sentence for part in parts if isinstance(part, Finding)]
     assert findings == [claim["sentence"] for claim in document["findings"]]
 

@@ -89,11 +89,16 @@ def test_a_folder_whose_model_cannot_be_loaded(tiny_bert, tmp_path, monkeypatch,
     assert not (tmp_path / "ran").exists()
 
 
+def close(found, vectors):
+    """Attention in one kernel and in steps differ by float32's rounding."""
+    torch.testing.assert_close(found, vectors, rtol=0, atol=5e-6)
+
+
 def test_pickled_weights_are_read(tiny_bert, tmp_path):
     shutil.copytree(tiny_bert, tmp_path, dirs_exist_ok=True)
     (tmp_path / "model.safetensors").unlink()
     torch.save(model_of("bert").state_dict(), tmp_path / "pytorch_model.bin")
-    torch.testing.assert_close(as_model(tmp_path).encode(TEXTS), expected())
+    close(as_model(tmp_path).encode(TEXTS), expected())
 
 
 @pytest.mark.parametrize("answer", [HubAnswer.MISSING, HubAnswer.UNREACHABLE])
@@ -274,9 +279,9 @@ def hub(tmp_path, monkeypatch):
 def test_a_revision_of_a_name_on_the_hub(hub, revision, layers):
     options = {"revision": revision, "local_files_only": True}
     vectors = expected(num_hidden_layers=layers)
-    torch.testing.assert_close(as_model(hub, **options).encode(TEXTS), vectors)
+    close(as_model(hub, **options).encode(TEXTS), vectors)
     phi = ws.TransformerFeatures.from_pretrained(hub, pool="mean", **options)
-    torch.testing.assert_close(phi.encode(TEXTS), vectors)
+    close(phi.encode(TEXTS), vectors)
     assert load_encoder(hub, **options).layers == layers
 
 
@@ -328,5 +333,5 @@ def test_modules_that_another_program_left_out_of_the_cache_are_brought(hub, tmp
     monkeypatch.setattr(model_files, "ask_hub", lambda *_: model_files.HubAnswer.FOUND)
     for _ in range(2):
         found = as_model(hub).encode(TEXTS)
-        torch.testing.assert_close(found, expected(lambda states: states[:, 0]), rtol=0, atol=1e-6)
+        close(found, expected(lambda states: states[:, 0]))
     assert asked == [hub]  # the second time all is known

@@ -39,7 +39,7 @@ from wordsens.intervals import (
 )
 from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.load import load
-from wordsens.models.model import COSINE, Model
+from wordsens.models.model import COSINE, SIMILARITIES, Model
 from wordsens.results import Estimate
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.english import KINDS
@@ -319,6 +319,12 @@ def compare(
         if step > 1:
             notes.append(f"words were deleted from {len(some)} of {len(readable)} texts")
         notes += [TAKEN_APART] * any(map(takes_apart, some))
+        notes += [
+            f"{model.name} compares by the {SIMILARITIES[model.similarity]} (similarity_fn_name), "
+            "and so do its pairs; neighbours and distances are by cosines all the same"
+            for model in readers
+            if model.similarity != COSINE
+        ]
     elif not rows:
         raise InputError(
             "`pairs` (='none') leaves nothing to compare: a model of pairs has no vectors of texts"

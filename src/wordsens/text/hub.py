@@ -71,6 +71,8 @@ def load_saved(folder: Path, split: str | None) -> tuple[Any, str]:
     where = f"the folder {str(folder)!r}"
     with running(f"reading {where} as a saved data set failed", remedy="save it again"):
         dataset = datasets.load_from_disk(str(folder))
+    if isinstance(dataset, dict) and not dataset:
+        raise InputError(f"{where} is a saved data set without a split; save it again")
     split = chosen_split(split, sorted(dataset) if isinstance(dataset, dict) else (), where)
     return (dataset[split], f"{folder.name}/{split}") if split else (dataset, folder.name)
 
