@@ -192,7 +192,7 @@ def audit(
     ...     return [[text.count("o") + 1.0, text.count("n") + 1.0] for text in texts]
     >>> found = audit(letters, ["no one is in", "he is not in"])
     >>> [(group.name, group.count, round(group.removal.value, 2)) for group in found.groups][:1]
-    [('negation', 2, 0.31)]
+    [('negation', 2, 0.34)]
     """
     require_choice("removal", removal, REMOVALS)
     require_count("words_per_text", words_per_text)
