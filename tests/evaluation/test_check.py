@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 import wordsens as ws
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 from wordsens.display.view import Table
 from wordsens.evaluation.check import FIELDS, KIND_FIELDS
+from wordsens.evaluation.pairs import SIMILARITY_OF
 from wordsens.evaluation.requirement import Requirement
 from wordsens.models.model_files import minilm_folder
 from wordsens.models.pairs import FunctionPairModel
@@ -378,3 +380,19 @@ def test_what_was_left_out_is_in_the_document_and_the_seed_moves_an_interval():
         ws.check(bag_of_words, PAIRS, seed=seed).rows[0].false_hits for seed in (0, 0, 1)
     )
     assert first == again != other
+
+
+def test_all_pairs_begin_with_the_opposites_most_alike_and_end_with_the_most_alike_of_one_meaning():
+    rows = ws.check(bag_of_words, PAIRS).all_pairs()
+    opposites = [row["similarity"] for row in rows if not row["same"]]
+    same = [row["similarity"] for row in rows if row["same"]]
+    assert [row["same"] for row in rows] == [False] * len(opposites) + [True] * len(same)
+    assert opposites == sorted(opposites, reverse=True) and same == sorted(same)
+
+
+@pytest.mark.parametrize(("name", "order"), [("euclidean", 2), ("manhattan", 1)])
+def test_a_distance_is_a_negative_similarity(name, order):
+    first, second = torch.randn(2, 5, 7, generator=torch.Generator().manual_seed(0)).double()
+    found = SIMILARITY_OF[name](first, second)
+    expected = -np.linalg.norm(first.numpy()[:, None] - second.numpy(), ord=order, axis=2)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)

@@ -160,3 +160,15 @@ def test_how_often_a_word_flips_is_counted_by_the_label_of_its_own_text():
     table = flips.view().parts[-1]
     rows = [*zip(*(table.columns[name] for name in ("word", "label", "deleted")), strict=True)]
     assert sorted(rows) == [("bad", "sad", 1), ("not", "glad", 1)]
+
+
+def test_a_move_goes_down_the_margin_of_the_label():
+    """Of words that a short step moves, the probability of the label falls with hardly an
+    exception."""
+    classifier = as_classifier(
+        (model_of("bert", "AutoModelForSequenceClassification"), tokenizer())
+    )
+    texts = ["the film was not very good", "a bad film", "the end was long"]
+    moves = explain_classes(classifier, texts, tries=0).by("move")
+    assert len(moves) > 8
+    assert sum(effect.change < 0 for effect in moves) >= 0.9 * len(moves)

@@ -272,7 +272,7 @@ def choose_pairs(
 
 
 def require_both_sides(pairs: Iterable[Pair]) -> None:
-    """InputError where there is no opposite, or nothing that means the same."""
+    """Raises an InputError if there is no opposite, or no pair that means the same."""
     sides = {pair.same for pair in pairs}
     if len(sides) < 2:
         missing = (

@@ -21,7 +21,7 @@ from wordsens.results import Answered
 from wordsens.seeds import Seed
 from wordsens.text.pairs import Pair
 
-# In a row's place: the requirement is one on every row.
+# In the place of a row's name: the requirement holds for every row.
 EVERY = "all"
 
 # The chance of at least one false alarm among all kinds of a check, or all rows of a comparison.

@@ -87,7 +87,7 @@ def split_texts(texts: Iterable[str | Document], *, seed: Seed) -> tuple[list[st
     which paraphrases are searched.
 
     Raises:
-        InputError: a half has no sentence of 4 to 20 words.
+        InputError: one half of the texts has no sentence of 4 to 20 words.
     """
     listed = [text.text if isinstance(text, Document) else text for text in texts]
     random.Random(derive_seed(seed, "texts")).shuffle(listed)
