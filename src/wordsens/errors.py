@@ -7,8 +7,9 @@ Nothing here imports torch: the command line reports a wrong option before it lo
 import math
 import re
 import reprlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from importlib.util import find_spec
 from numbers import Integral, Real
@@ -53,6 +54,24 @@ class BudgetError(WordsensError, MemoryError):
     """The work does not fit the stated memory budget."""
 
 
+def _in_python(name: str, value: object) -> str:
+    return f"`{name}`" if value is None else f"{name}={value!r}"
+
+
+spelling: ContextVar[Callable[[str, object], str]] = ContextVar("spelling", default=_in_python)
+"""How the reader of a message knows an argument: by its name in Python, or as an option."""
+
+
+def argument(name: str, value: object = None) -> str:
+    """An argument as the reader of a message knows it, with a value where one is proposed: its
+    name in Python, or the option on the command line.
+
+    >>> argument("max_words"), argument("max_words", 20)
+    ('`max_words`', 'max_words=20')
+    """
+    return spelling.get()(name, value)
+
+
 def require_positive(name: str, value: Any, *, remedy: str = "") -> float:
     """The value as a float, when it is a positive finite number; NumPy numbers count.
 
@@ -67,7 +86,7 @@ def require_positive(name: str, value: Any, *, remedy: str = "") -> float:
         or value <= 0
     ):
         raise InputError(
-            f"`{name}` (={shown(value)}) must be a positive finite number{_tail(remedy)}"
+            f"{argument(name)} (={shown(value)}) must be a positive finite number{_tail(remedy)}"
         )
     return float(value)
 
@@ -83,10 +102,12 @@ def require_count(
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(
-            f"`{name}` (={shown(value)}) must be a whole number, at least {least}{_tail(remedy)}"
+            f"{argument(name)} (={shown(value)}) must be a whole number, at least {least}{_tail(remedy)}"
         )
     if most is not None and int(value) > most:
-        raise InputError(f"`{name}` (={shown(value)}) must be at most {most:,}{_tail(remedy)}")
+        raise InputError(
+            f"{argument(name)} (={shown(value)}) must be at most {most:,}{_tail(remedy)}"
+        )
     return int(value)
 
 
@@ -108,7 +129,7 @@ def require_choice(name: str, value: Any, choices: Collection[str], *, remedy: s
     near = get_close_matches(value, list(choices), n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise InputError(
-        f"`{name}` (={shown(value)}) must be one of {', '.join(choices)}{hint}{_tail(remedy)}"
+        f"{argument(name)} (={shown(value)}) must be one of {', '.join(choices)}{hint}{_tail(remedy)}"
     )
 
 
@@ -121,7 +142,7 @@ def require_kind(name: str, value: Any, kind: type, *, remedy: str = "") -> None
     """
     if not isinstance(value, kind):
         raise InputError(
-            f"`{name}` (={reprlib.repr(value)}) must be of the class {kind.__name__}{_tail(remedy)}"
+            f"{argument(name)} (={reprlib.repr(value)}) must be of the class {kind.__name__}{_tail(remedy)}"
         )
 
 
@@ -133,7 +154,7 @@ def require_device(device: Any) -> Any:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         raise InputError(
-            f"`device` (={str(device)!r}) is not available here; use 'cpu'"
+            f"{argument('device')} (={str(device)!r}) is not available here; use 'cpu'"
             + (", or 'cuda' where torch sees a GPU" if not torch.cuda.is_available() else "")
         ) from error
     return device
@@ -152,7 +173,7 @@ def require_dtype(dtype: Any) -> Any:
         near = getattr(torch, str(dtype), None)
         near = near if isinstance(near, torch.dtype) and near.is_floating_point else torch.float64
         raise InputError(
-            f"`dtype` (={shown(dtype)}) must be a floating-point type of torch; pass {near}"
+            f"{argument('dtype')} (={shown(dtype)}) must be a floating-point type of torch; pass {near}"
         )
     return dtype
 
