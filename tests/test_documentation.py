@@ -11,7 +11,7 @@ import pytest
 import typer
 
 import wordsens as ws
-from wordsens.cli.app import app
+from wordsens.cli.commands import app
 from wordsens.maps.registry import MAPS
 from wordsens.sweeps.map_cell import MapCell
 

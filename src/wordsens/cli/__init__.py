@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 # Seconds after which a signal that somebody swallowed is raised again; cleaning up takes less.
 _AGAIN = 10.0
@@ -51,7 +52,7 @@ def _signals() -> Iterator[list[int]]:
     library swallowed it; the list holds the signals that came, whatever became of the exception."""
     received, ended = list[int](), threading.Event()
 
-    def raise_again(number: int) -> None:
+    def raise_again(number: Any) -> None:
         while not ended.wait(_AGAIN):
             _thread.interrupt_main(number)
 

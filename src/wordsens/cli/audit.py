@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import wordsens as ws
 from wordsens.cli.command import (
     EFFORT,
     MODEL,
@@ -90,13 +91,10 @@ def audit(
             "--output probabilities needs the model itself; a function or an endpoint gives "
             "vectors, and no more"
         )
-    from wordsens.evaluation.audit import audit
-    from wordsens.text.pairs import read_pairs
-
     documents = reading.read(texts, run.notice, skip_empty=False)
-    advised = None if pairs is None else read_pairs(pairs, encoding=reading.encoding)
+    advised = None if pairs is None else ws.read_pairs(pairs, encoding=reading.encoding)
     with cpu_threads(threads), run.progress("of the audit") as progress:
-        found = audit(
+        found = ws.audit(
             _loaded(chosen, output),
             documents,
             removal=removal,

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Annotated
 
+import wordsens as ws
 from wordsens.cli.command import Answer, Html, Run, Threads, command, cpu_threads, option
 from wordsens.cli.groups import Encoding, ModelOptions, write_page
 from wordsens.errors import InputError, RequirementError, require_choice
@@ -46,12 +47,9 @@ def calibrate(
 
     Example: wordsens calibrate minilm --pairs pairs.csv --budget .02 --guard --distance cosine
     """
-    from wordsens.evaluation.calibrate import calibrate
-    from wordsens.text.pairs import read_pairs
-
-    scored = None if pairs is None else read_pairs(pairs, encoding=encoding)
+    scored = None if pairs is None else ws.read_pairs(pairs, encoding=encoding)
     with cpu_threads(threads), run.progress("of the pairs") as progress:
-        found = calibrate(
+        found = ws.calibrate(
             chosen.load(),
             scored,
             budget,

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import wordsens as ws
 from wordsens.cli.command import (
     GATE,
     Answer,
@@ -133,29 +134,27 @@ def check(
             "--pairs and --texts exclude each other; write near misses with --write-pairs, and add "
             "yours"
         )
-    from wordsens.evaluation.check import check, read_requirements, require_options
-    from wordsens.evaluation.near_misses import near_misses
+    from wordsens.evaluation.check import read_requirements, require_options
     from wordsens.evaluation.pairs import choose_pairs
     from wordsens.findings.check import cases
-    from wordsens.text import pairs as pairs_of_texts
 
     require_options(threshold, keep, seed)
     given = None
     if pairs is not None:
-        given = pairs_of_texts.read_pairs(pairs, encoding=reading.encoding)
+        given = ws.read_pairs(pairs, encoding=reading.encoding)
     elif texts is not None:
-        given = near_misses(reading.read(texts, run.notice), seed=seed)
+        given = ws.near_misses(reading.read(texts, run.notice), seed=seed)
         if not run.as_json:
             print_view(_near_misses_view(given), stdout())
     known, _ = choose_pairs(given, kinds)
     if write_pairs is not None:
         written = known if texts is None else given or []
-        pairs_of_texts.write_pairs(written, write_pairs)
+        ws.write_pairs(written, write_pairs)
         where = f"{len(written)} pairs are in {write_pairs}"
         run.notice(f"{where}; read and correct them, then give it to --pairs")
     read_requirements(requirements or (), known)  # refused before a model is loaded
     with cpu_threads(threads), run.progress("of the pairs") as progress:
-        found = check(
+        found = ws.check(
             chosen.load(),
             given,
             kinds,

@@ -182,9 +182,9 @@ def command(
     """
 
     def made(function: Callable[..., Answer | None]) -> Callable[..., None]:
-        parameters = inspect.signature(function, eval_str=True).parameters
+        parameters = _signature(function)
         groups = {
-            group: inspect.signature(parameter.annotation, eval_str=True).parameters
+            group: _signature(parameter.annotation)
             for group, parameter in parameters.items()
             if is_dataclass(parameter.annotation)
         }
@@ -218,6 +218,10 @@ def command(
     return made
 
 
+def _signature(function: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function, eval_str=True).parameters
+
+
 def _info(parameter: inspect.Parameter) -> Any:
     return get_args(parameter.annotation)[1]
 
@@ -248,17 +252,6 @@ def _print(name: str, answer: Answer, *, as_json: bool) -> None:
         raise answer.error
 
 
-# Arguments of the library whose option has another name.
-_OTHER_NAMES = {
-    "words": "--word",
-    "held_out": "--hold-out",
-    "held_out_kinds": "--hold-out-kind",
-    "model_layer": "--layer",
-    "timeout": "--endpoint-timeout",
-    "retries": "--endpoint-retries",
-}
-
-
 class Command(TyperCommand):
     """A command whose messages name its options as they are typed."""
 
@@ -274,13 +267,12 @@ class Command(TyperCommand):
 
     def _spelled(self) -> Callable[[str, object], str]:
         """How a message names an argument of the library: as an option where there is one."""
-        options = dict[str, str]()
-        for parameter in self.params:
-            for option in parameter.opts[:1]:
-                if option.startswith("--"):
-                    options |= {str(parameter.name): option, option[2:].replace("-", "_"): option}
-        known = set(options.values())
-        options |= {key: name for key, name in _OTHER_NAMES.items() if name in known}
+        options = {
+            str(parameter.name): parameter.opts[0]
+            for parameter in self.params
+            if parameter.opts[0].startswith("--")
+        }
+        options |= {name[2:].replace("-", "_"): name for name in options.values()}
         otherwise = spelling.get()
 
         def spelled(name: str, value: object) -> str:

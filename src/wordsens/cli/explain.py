@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+import wordsens as ws
 from wordsens.cli.command import (
     Answer,
     Html,
@@ -128,8 +129,6 @@ def explain(
     for message, applies in refusals.items():
         if applies:
             raise InputError(message)
-    from wordsens.evaluation.classes import explain_classes
-    from wordsens.evaluation.explain import explain
     from wordsens.evaluation.pairs import prompted
     from wordsens.models.classifier import as_classifier
     from wordsens.models.function import load_named
@@ -150,12 +149,12 @@ def explain(
             model = prompted(chosen.load(), chosen.prompt_names or ())
         if texts is not None:
             contents = [document.text for document in documents]
-            found = explain_classes(
+            found = ws.explain_classes(
                 model, contents, requirements=requirements or (), seed=seed, **options
             )
         else:
             read = [first_words(text, max_words or len(text)) for text in passages]
-            found = explain(
+            found = ws.explain(
                 model, *read, target=target, leaders=leaders, vectors=vectors, **options
             )
     view = found.view()

@@ -13,7 +13,7 @@ import typer
 from wordsens.cli.command import MODEL, TEXT, Device, option
 from wordsens.display.html import html_page
 from wordsens.display.view import View
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.errors import InputError, argument, require_choice, require_count
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
@@ -71,15 +71,19 @@ class ModelOptions:
         ),
     ] = None
     endpoint_model: Annotated[str | None, _of_model("The model's name on the endpoint.")] = None
-    endpoint_timeout: Annotated[
+    timeout: Annotated[
         float | None,
         _of_model(
-            "Seconds that a batch of texts may take, retries and waits included; default: 60."
+            "Seconds that a batch of texts may take, retries and waits included; default: 60.",
+            "--endpoint-timeout",
         ),
     ] = None
-    endpoint_retries: Annotated[
+    retries: Annotated[
         int | None,
-        _of_model("How often a batch is asked for again where that may help; default: 4."),
+        _of_model(
+            "How often a batch is asked for again where that may help; default: 4.",
+            "--endpoint-retries",
+        ),
     ] = None
     batch_size: BatchSize = None
     on_error: OnError = None
@@ -101,12 +105,15 @@ class ModelOptions:
                 "give one model: MODEL (such as minilm), --encode module:function, or --endpoint "
                 "URL"
             )
-        of_endpoint = ("endpoint_model", "endpoint_timeout", "endpoint_retries", "on_error")
-        for name in of_endpoint if self.endpoint is None else ():
-            if getattr(self, name) is not None:
-                raise InputError(f"--{name.replace('_', '-')} goes with --endpoint; leave it out")
+        for name, value in () if self.endpoint is not None else self._of_endpoint().items():
+            raise InputError(f"{argument(name)} (={value!r}) goes with --endpoint; leave it out")
         if self.batch_size is not None and self.model is not None:
             raise InputError("--batch-size goes with --endpoint or --encode; leave it out")
+
+    def _of_endpoint(self) -> dict[str, Any]:
+        names = ("endpoint_model", "timeout", "retries", "on_error")
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
     def load(self) -> "Model | PairModel":
         """The model, loaded."""
@@ -118,14 +125,9 @@ class ModelOptions:
         if self.encode is not None:
             chosen = load_named(self.encode)
         elif self.endpoint is not None:
-            options = {
-                "model": self.endpoint_model,
-                "timeout": self.endpoint_timeout,
-                "retries": self.endpoint_retries,
-                "on_error": self.on_error,
-            }
-            given = {name: value for name, value in options.items() if value is not None}
-            chosen = Endpoint(url=self.endpoint, **given)
+            options = self._of_endpoint()
+            model = options.pop("endpoint_model", None)
+            chosen = Endpoint(url=self.endpoint, model=model, **options)
         return load(
             chosen,
             pool=self.pool,

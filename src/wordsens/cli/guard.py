@@ -215,27 +215,25 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
             "second"
         )
     head = head.removeprefix("\ufeff")
-    lines = chain([head], stream)
     if head.lstrip().startswith(("{", "[")):
-        yield from (_of_json(line, number) for number, line in enumerate(lines, 1) if line.strip())
+        for number, line in enumerate(chain([head], stream), 1):
+            if line.strip():
+                yield _of_json(line, number)
         return
     csv.field_size_limit(sys.maxsize)  # a text may be long
-    rows = csv.reader(lines)
-    names = next(rows)
+    rows = csv.DictReader(chain([head], stream))
+    names = list(rows.fieldnames or ())
     require_different(list(filter(str.strip, names)), "stdin, line 1,")
-    places = [
-        names.index(require_column(name, names, "stdin, line 1,", _NEEDED)) for name in _COLUMNS
-    ]
-    number = 1
-    for number, row in enumerate(rows, 2):
-        if row:
-            if len(row) <= max(places):
-                yield InputError(
-                    f"stdin, line {number}: {len(row)} columns, but line 1 has {len(names)}"
-                )
-            else:
-                yield row[places[0]], row[places[1]]
-    if number == 1:
+    for name in _COLUMNS:
+        require_column(name, names, "stdin, line 1,", _NEEDED)
+    row = None
+    for row in rows:
+        first, second = (row[name] for name in _COLUMNS)
+        if first is None or second is None:
+            yield InputError(f"stdin, line {rows.line_num}: it has fewer columns than line 1")
+        else:
+            yield first, second
+    if row is None:
         raise InputError("stdin has a header and no pair below it; give at least one pair")
 
 

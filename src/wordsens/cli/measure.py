@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import wordsens as ws
 from wordsens.cli.command import (
     Answer,
     Device,
@@ -74,11 +75,12 @@ def measure(
     encoding: Annotated[str, _text("Of plain-text files.")] = "utf-8",
     limit: Annotated[int | None, _text("At most this many of --texts.", rule=require_count)] = None,
     encoder: EncoderName = "minilm",
-    layer: Annotated[
+    model_layer: Annotated[
         int | None,
         _text(
             "Layer of the encoder (default: 0, the embedding layer's output) or of --map model "
-            "(default: -1)."
+            "(default: -1).",
+            "--layer",
         ),
     ] = None,
     max_words: Annotated[
@@ -110,8 +112,9 @@ def measure(
             rule=partial(require_positive, remedy="leave it out for the map's default"),
         ),
     ] = None,
-    word: Annotated[
-        list[int] | None, _search("Search this word only, counted from 0; may be repeated.")
+    words: Annotated[
+        list[int] | None,
+        _search("Search this word only, counted from 0; may be repeated.", "--word"),
     ] = None,
     sample: Annotated[
         int | None,
@@ -208,15 +211,15 @@ def measure(
             'give exactly one of TEXT, --file and --texts; for example: wordsens measure "I '
             'love her much"'
         )
-    if word and sample is not None:
+    if words and sample is not None:
         raise InputError("--word and --sample both choose the words; give one of them")
     if texts is None and (text_column != "text" or limit is not None):
         raise InputError(
             "--text-column and --limit belong to --texts; drop them, or name a file of texts"
         )
-    flags = (depth, width, activation, temperature, model, pool, layer)
+    flags = (depth, width, activation, temperature, model, pool, model_layer)
     given = {name: value for name, value in zip(_OF_MAPS, flags, strict=True) if value is not None}
-    names = map_names(maps)
+    names, layer = map_names(maps), model_layer or 0
     of_model = TRAINED in [map_entry(name).family for name in names]
     if of_model and len(names) > 1:
         raise InputError(
@@ -237,7 +240,7 @@ def measure(
 
     build = partial(build_map, seed=seed, device=device, **given)
     plan = SearchPlan(search, starts=starts, steps=steps)
-    rows = {"encoder": encoder, "layer": layer or 0, "keep_special_tokens": keep_special_tokens}
+    rows = {"encoder": encoder, "layer": layer, "keep_special_tokens": keep_special_tokens}
     keys = {"seed": seed, "radius": radius, "device": device, **given}
     keys |= {"search": search, "starts": starts, "steps": steps}
     with cpu_threads(threads), nullcontext() if out is None else Store(out) as store:
@@ -247,7 +250,14 @@ def measure(
         if of_model:
             matrices = build(names[0], 1, 1).embed(documents, max_words=max_words)
         else:
-            matrices = _embedded(documents, **rows, max_words=max_words, device=device)
+            matrices = ws.embed(
+                documents,
+                encoder=encoder,
+                layer=layer,
+                max_words=max_words,
+                special_tokens=keep_special_tokens,
+                device=device,
+            )
         readable = [pair for pair in zip(documents, matrices, strict=True) if len(pair[1]) > 1]
         skipped = [matrix for matrix in matrices if len(matrix) == 1]
         if not readable:
@@ -268,7 +278,7 @@ def measure(
                     start = len(measured) + len(results) / len(names)
                     now = f"{matrix.source if count > 1 else ''} {map_title(name)}".strip()
                     phi = build(name, *matrix.rows.shape)
-                    indices = word or sampled_words(phi, len(matrix), seed, sample)
+                    indices = words or sampled_words(phi, len(matrix), seed, sample)
                     saved = None
                     if store is not None:
                         cell = _cell(
@@ -305,7 +315,7 @@ def measure(
             table = write_tables(given_texts, store.folder, "measure")
     document = {
         "encoder": options_of_maps[0]["model"] if of_model else encoder,
-        "layer": options_of_maps[0]["model_layer"] if of_model else layer or 0,
+        "layer": options_of_maps[0]["model_layer"] if of_model else layer,
         "seed": seed,
         "device": device,
         "texts": [each.to_dict() for each in measured],
@@ -329,42 +339,20 @@ def _documents(
     encoding: str,
     limit: int | None,
 ) -> "list[Document]":
-    from wordsens.text import Document, read_documents
     from wordsens.text.tables import file_text
 
     if text is not None:
-        return [Document(text, source="the command line")]
+        return [ws.Document(text, source="the command line")]
     if file is not None:
         path = named_path("file", file, home=False)
-        return [Document(file_text(path, encoding), source=path.name)]
-    return read_documents(
+        return [ws.Document(file_text(path, encoding), source=path.name)]
+    return ws.read_documents(
         str(texts),
         text_column=text_column,
         encoding=encoding,
         limit=limit,
         labels=False,
         skip_empty=True,
-    )
-
-
-def _embedded(
-    documents: "list[Document]",
-    encoder: str,
-    layer: int,
-    *,
-    keep_special_tokens: bool,
-    max_words: int | None,
-    device: str,
-) -> "list[TextMatrix]":
-    from wordsens.models.embedding import embed
-
-    return embed(
-        documents,
-        encoder=encoder,
-        layer=layer,
-        max_words=max_words,
-        special_tokens=keep_special_tokens,
-        device=device,
     )
 
 
@@ -383,9 +371,7 @@ def _measured(
     progress: Callable[[int, int], None],
 ) -> "MeasuredMap":
     """One text under one map: from the store where that has all that is wanted, else measured."""
-    from wordsens.sensitivity.jacobian import jacobian_sensitivity
     from wordsens.sensitivity.measured import MeasuredMap
-    from wordsens.sensitivity.one_word import word_sensitivity
     from wordsens.sensitivity.profile import profile_of
     from wordsens.sweeps.measurement import save_measurement, saved_measurement
     from wordsens.theory import check_conditions, predict
@@ -403,13 +389,13 @@ def _measured(
             else:
                 swapped = record["swap"], tuple(json.loads(str(record["swapped_for"])))
     if result is None:
-        result = word_sensitivity(phi, text, words, radius, seed, search=plan, progress=progress)
+        result = ws.word_sensitivity(phi, text, words, radius, seed, search=plan, progress=progress)
         swapped = swaps(phi, text, result) if swaps is not None and affordable else None
         if saved is not None:
             save_measurement(*saved, started, phi, text, result, swaps=swapped)
     searched, limit = result.words.tolist(), None
     if small_radius and affordable:
-        limit = tuple(jacobian_sensitivity(phi, text, searched, seed).per_word.tolist())
+        limit = tuple(ws.jacobian_sensitivity(phi, text, searched, seed).per_word.tolist())
     return MeasuredMap(
         text=text,
         result=result,
@@ -433,14 +419,13 @@ def _swaps(
     seed: int,
 ) -> Swaps:
     from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
-    from wordsens.sensitivity.replacements import best_swaps
 
     if isinstance(phi, TransformerFeatures):
         vocabulary = phi.vocabulary()
     else:
         encoder = loaded_model(rows["encoder"], device=device)
         vocabulary = encoder.vocabulary(special_tokens=rows["keep_special_tokens"], rescale=True)
-    swaps = best_swaps(phi, text, result.words, seed, vocabulary=vocabulary)
+    swaps = ws.best_swaps(phi, text, result.words, seed, vocabulary=vocabulary)
     return tuple(swaps.per_word.tolist()), swaps.swapped_for
 
 
@@ -464,6 +449,6 @@ def _cell(
     }
     of_maps = set(_OF_MAPS) - set(entry.options)
     cell = {key: value for key, value in keys.items() if key not in of_maps}
-    cell |= {"map": name, "n": n, "d": d, "text": source | rows}
+    cell |= {"map": name, "n": n, "d": d, "text": {**source, **rows}}
     cell |= {"dtype": "float32" if entry.family == TRAINED else "float64"}
     return SensitivityCell.parse(cell | {"words": "all" if words is None else {"indices": words}})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import wordsens as ws
 from wordsens.cli.cells import Place, failure, measure_sweep
 from wordsens.cli.command import Answer, Device, EncoderName, Run, Seed, command, option
 from wordsens.cli.terminal import stdout
@@ -175,7 +176,6 @@ def paper(
         "yaml",
     )
     from wordsens.plotting.style import in_style
-    from wordsens.report.write import write_report
     from wordsens.sweeps.sweep import Sweep, overridden, paper_sweep
     from wordsens.sweeps.texts import DatasetText, ShippedText
 
@@ -219,7 +219,7 @@ def paper(
         parts.append(head_of_part | {"seed": seed, **part})
     if "all" not in words:
         return Answer(document=parts[0] if len(parts) == 1 else {"parts": parts, "report": None})
-    report = write_report([out], Path(out) / "report.html")
+    report = ws.write_report([out], Path(out) / "report.html")
     return Answer(document={"parts": parts, "report": str(report)}, lines=[f"report   {report}"])
 
 
@@ -241,30 +241,18 @@ def _names(named: Sequence[str]) -> list[str]:
 def _measured(
     sweep: "Sweep", folder: Path, style: str | None, *, verbose: bool, place: Place, run: Run
 ) -> dict[str, Any]:
-    """Measure the missing cells, write tables and figures, print the summary; of an interrupted
-    run, what it has.
+    """Measure the missing cells, write tables and figures, print the summary.
 
     Raises:
         WordsensError: a cell failed; after everything else is written.
     """
     from wordsens.plotting.records import save_figures
-    from wordsens.sweeps.store import FILE, Store
     from wordsens.sweeps.sweep import summarize
 
-    try:
-        records, tables = measure_sweep(sweep, folder, place, run)
-    except KeyboardInterrupt:
-        if not run.as_json and (folder / FILE).exists():
-            keys = [cell.key() for cell in sweep.cells()]
-            with Store(folder, read_only=True) as store:
-                records = store.frame(keys)
-            done = 0 if records.empty else list(records["status"]).count("done")
-            if done:
-                stdout().print(f"{done} of {len(keys)} cells are finished; of these:", style="bold")
-                print_view(summarize(records).view(verbose=verbose), stdout())
-        raise
-    error = failure(list(records["error"][records["status"] == "failed"]), len(records))
-    if error is not None and not (records["status"] == "done").any():
+    records, tables = measure_sweep(sweep, folder, place, run)
+    errors = list(records["error"][records["status"] == "failed"])
+    error = failure(errors, len(records))
+    if error is not None and len(errors) == len(records):
         raise error
     figures = save_figures(records, folder / "figures", style)
     summary = summarize(records)

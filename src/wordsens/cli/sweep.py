@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import wordsens as ws
 from wordsens.cli.cells import Place, failure, measure_sweep
 from wordsens.cli.command import Answer, Run, command, option
 from wordsens.cli.terminal import duration
@@ -99,12 +100,12 @@ def export(
 
     Example: wordsens sweep export try
     """
-    from wordsens.sweeps.store import read_records, write_tables
+    from wordsens.sweeps.store import write_tables
 
     target = Path(out or folder)
     if not target.is_dir():
         raise InputError(f"--out (={str(target)!r}) is no folder; make it first")
-    records = read_records(folder)
+    records = ws.read_records(folder)
     paths = [
         write_tables(part.dropna(axis=1, how="all"), target, str(name))
         for name, part in (() if records.empty else records.groupby("experiment", sort=False))
