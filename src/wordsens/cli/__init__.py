@@ -14,10 +14,6 @@ from typing import Any
 _AGAIN = 10.0
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came: a batch system, or `kill`, wants the run to end."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 done, 1 a failure, 2 the input is wrong, 3 a
     requirement is not met, 130 interrupted, 143 terminated.
@@ -48,8 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Inside, Ctrl-C raises KeyboardInterrupt and SIGTERM Terminated, again after a while where a
-    library swallowed it; the list holds the signals that came, whatever became of the exception."""
+    """Inside, Ctrl-C and SIGTERM, by which a batch system ends a run, raise KeyboardInterrupt, again
+    after a while where a library swallowed it; the list holds the signals that came, whatever
+    became of the exception."""
     received, ended = list[int](), threading.Event()
 
     def raise_again(number: Any) -> None:
@@ -60,7 +57,7 @@ def _signals() -> Iterator[list[int]]:
         received.append(number)
         if len(received) == 1:
             threading.Thread(target=raise_again, args=(number,), daemon=True).start()
-        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        raise KeyboardInterrupt("terminated" if number == signal.SIGTERM else "")
 
     before = {}
     if threading.current_thread() is threading.main_thread():

@@ -105,8 +105,8 @@ def _run_missing(cells: Sequence[Any], store: "Store", place: Place, run: Run) -
                 failed += record["status"] == "failed"
                 done += record["status"] == "done"
                 progress(done + failed, len(left), _name(record))
-    except KeyboardInterrupt as stop:
-        raise type(stop)(
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
             f"interrupted: {finished()}; the same command goes on from there"
         ) from None
     except StoreError as error:

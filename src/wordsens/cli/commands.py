@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 import typer
 
-from wordsens.cli import Terminated
 from wordsens.cli.command import Command
 from wordsens.cli.terminal import abandon_stdout, typed
 from wordsens.display.terminal import printable
@@ -51,7 +50,7 @@ COMMANDS = {
 # A group of commands with its help.
 GROUPS = {"sweep": "Any grid of cells: run, watched, exported and drawn."}
 
-DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 
 # Errors of the system about a path that cannot be what is wanted of it.
 _REFUSED = {
@@ -119,7 +118,7 @@ _add_commands()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
+    """Run the command line and return its exit code; 130 for SIGTERM too.
 
     Args:
         arguments: without the program's name; None for those of the process.
@@ -150,8 +149,6 @@ def _ending(error: BaseException) -> int:
     match error:
         case typer.Exit():
             return error.exit_code
-        case Terminated():
-            return _say(str(error) or "terminated", TERMINATED)
         case KeyboardInterrupt():
             return _say(str(error) or "interrupted", INTERRUPTED)
         case InputError() | MissingExtraError():

@@ -78,9 +78,9 @@ def tune(
                 seed=seed,
                 progress=progress,
             )
-        except KeyboardInterrupt as stop:
+        except KeyboardInterrupt:
             checkpoints = f"{out.rstrip('/')}.checkpoints"
-            raise type(stop)(
+            raise KeyboardInterrupt(
                 f"interrupted; the same command continues from {checkpoints}"
             ) from None
     return Answer(document={"seed": seed, **tuned.to_dict()}, view=tuned.view())
