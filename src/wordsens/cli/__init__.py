@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Inside, Ctrl-C and SIGTERM, by which a batch system ends a run, raise KeyboardInterrupt, again
+    """Inside, Ctrl-C and SIGTERM (how a batch system ends a run) raise KeyboardInterrupt, again
     after a while where a library swallowed it; the list holds the signals that came, whatever
     became of the exception."""
     received, ended = list[int](), threading.Event()
@@ -57,7 +57,7 @@ def _signals() -> Iterator[list[int]]:
         received.append(number)
         if len(received) == 1:
             threading.Thread(target=raise_again, args=(number,), daemon=True).start()
-        raise KeyboardInterrupt("terminated" if number == signal.SIGTERM else "")
+        raise KeyboardInterrupt("" if number == signal.SIGINT else "terminated")
 
     before = {}
     if threading.current_thread() is threading.main_thread():
