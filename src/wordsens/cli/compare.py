@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import wordsens as ws
 from wordsens.cli.command import (
     EFFORT,
     MODEL,
@@ -124,7 +125,7 @@ def compare(
         raise InputError("--on-error goes with the URL of an endpoint; leave it out")
     if threshold is not None and pairs == "none":
         raise InputError("--threshold needs the pairs of the check; leave --pairs none out")
-    from wordsens.evaluation.compare import compare, read_requirements
+    from wordsens.evaluation.compare import read_requirements
 
     read_requirements(requirements or ())  # refused before a model is loaded
     documents = shortened(reading.read(texts, run.notice), max_words)
@@ -132,7 +133,7 @@ def compare(
         first, second = (
             _loaded(name, on_error, batch_size, pool=pool, device=device) for name in names
         )
-        found = compare(
+        found = ws.compare(
             first,
             second,
             documents,
@@ -163,13 +164,12 @@ def _loaded(
 ) -> "Model | PairModel":
     """The model that a name, a folder, name@revision, module:function or URL#model stands for."""
     from wordsens.files import named_path
-    from wordsens.models.endpoint import Endpoint
     from wordsens.models.function import load_named
     from wordsens.models.load import load
 
     if "://" in name:
         url, _, model = name.partition("#")
-        endpoint = Endpoint(url=url, model=model or None, on_error=on_error or "stop")
+        endpoint = ws.Endpoint(url=url, model=model or None, on_error=on_error or "stop")
         return load(endpoint, batch_size=batch_size)
     revision = None
     if not named_path("models", name).exists():

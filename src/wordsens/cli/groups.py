@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import typer
 
+import wordsens as ws
 from wordsens.cli.command import MODEL, TEXT, Device, option
 from wordsens.display.html import html_page
 from wordsens.display.view import View
@@ -19,7 +20,6 @@ from wordsens.version import __version__
 if TYPE_CHECKING:
     from wordsens.models.model import Model
     from wordsens.models.pairs import PairModel
-    from wordsens.text.document import Document
 
 POOLS = ("own", "mean", "cls", "last", "max")
 
@@ -117,7 +117,6 @@ class ModelOptions:
 
     def load(self) -> "Model | PairModel":
         """The model, loaded."""
-        from wordsens.models.endpoint import Endpoint
         from wordsens.models.function import load_named
         from wordsens.models.load import load
 
@@ -127,7 +126,7 @@ class ModelOptions:
         elif self.endpoint is not None:
             options = self._of_endpoint()
             model = options.pop("endpoint_model", None)
-            chosen = Endpoint(url=self.endpoint, model=model, **options)
+            chosen = ws.Endpoint(url=self.endpoint, model=model, **options)
         return load(
             chosen,
             pool=self.pool,
@@ -175,13 +174,13 @@ class TextOptions:
 
     def read(
         self, texts: str | None, notice: Callable[[str], None], *, skip_empty: bool = True
-    ) -> "list[Document]":
+    ) -> "list[ws.Document]":
         """The texts of --texts; a reader is told how a file is read that has several readings.
 
         Raises:
             InputError: there are none, or they cannot be read.
         """
-        from wordsens.text.readers import read_documents, text_column_of
+        from wordsens.text.readers import text_column_of
         from wordsens.text.tables import delimiter_of
 
         if texts is None:
@@ -196,7 +195,7 @@ class TextOptions:
             sign = delimiter_of(path, self.encoding)
             if sign != {".csv": ",", ".tsv": "\t"}[suffix]:
                 notice(f"the fields of {path.name} are separated by {sign!r}")
-        return read_documents(
+        return ws.read_documents(
             texts,
             limit=self.limit,
             skip_empty=skip_empty,
@@ -206,7 +205,7 @@ class TextOptions:
         )
 
 
-def shortened(documents: "list[Document]", max_words: int | None) -> "list[Document]":
+def shortened(documents: "list[ws.Document]", max_words: int | None) -> "list[ws.Document]":
     """The texts, each with its first words alone; None for all words."""
     from wordsens.text.whole_words import first_words
 

@@ -44,13 +44,9 @@ from wordsens.maps.registry import (
 from wordsens.search.plan import EFFORTS, SearchPlan
 
 if TYPE_CHECKING:
-    from wordsens.maps.base import FeatureMap
     from wordsens.sensitivity.measured import MeasuredMap
-    from wordsens.sensitivity.result import Sensitivity
     from wordsens.sweeps.measurement import SensitivityCell
     from wordsens.sweeps.store import Store
-    from wordsens.text import Document
-    from wordsens.text.matrix import TextMatrix
 
 _text, _search = partial(option, panel="Text"), partial(option, panel="Search")
 _theory = partial(option, panel="Theory")
@@ -338,7 +334,7 @@ def _documents(
     *,
     encoding: str,
     limit: int | None,
-) -> "list[Document]":
+) -> "list[ws.Document]":
     from wordsens.text.tables import file_text
 
     if text is not None:
@@ -357,8 +353,8 @@ def _documents(
 
 
 def _measured(
-    phi: "FeatureMap",
-    text: "TextMatrix",
+    phi: "ws.FeatureMap",
+    text: "ws.TextMatrix",
     words: list[int] | None,
     radius: float | None,
     seed: int,
@@ -410,9 +406,9 @@ def _measured(
 
 
 def _swaps(
-    phi: "FeatureMap",
-    text: "TextMatrix",
-    result: "Sensitivity",
+    phi: "ws.FeatureMap",
+    text: "ws.TextMatrix",
+    result: "ws.Sensitivity",
     *,
     rows: Mapping[str, Any],
     device: str,
@@ -431,8 +427,8 @@ def _swaps(
 
 def _cell(
     name: str,
-    document: "Document",
-    text: "TextMatrix",
+    document: "ws.Document",
+    text: "ws.TextMatrix",
     words: list[int] | None,
     rows: Mapping[str, Any],
     keys: Mapping[str, Any],
