@@ -79,6 +79,32 @@ def test_messages_name_options_as_they_are_typed():
     assert argument("width") == "`width`"
 
 
+def test_a_rule_holds_for_each_value_of_an_option_that_may_be_repeated():
+    @command("sizes")
+    def sizes(
+        widths: Annotated[list[int] | None, option("A width.", "--width", rule=require_count)],
+        *,
+        run: Run,
+    ) -> Answer:
+        return Answer(document={}, lines=[str(widths)])
+
+    one = typer.Typer()
+    one.command(cls=Command)(sizes)
+    assert CliRunner().invoke(one, ["--width", "2", "--width", "3"]).stdout == "[2, 3]\n"
+    assert isinstance(
+        CliRunner().invoke(one, ["--width", "2", "--width", "0"]).exception, InputError
+    )
+
+
+def test_a_command_that_misses_something_is_refused_where_it_is_written():
+    with pytest.raises(TypeError, match="run: Run"):
+        command("bare")(lambda: None)
+    with pytest.raises(TypeError, match="count: annotate it"):
+
+        @command("plain")
+        def plain(count: int = 3, *, run: Run) -> None: ...
+
+
 def test_the_help_shows_first_what_people_use_first():
     out, _ = _run("--help")
     panels = re.findall(r"╭─ (\w[\w ]*?) ─", out)
@@ -105,6 +131,7 @@ def test_every_command_prints_json_or_nothing_but_the_answer(name):
         command = command.commands[word]
     options = {each for parameter in command.params for each in parameter.opts}
     assert {"--json", "--quiet"} <= options
+    assert command.callback.__name__ == name
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):

@@ -50,7 +50,10 @@ def option(help: str, *names: str, panel: str | None = None, rule: Rule | None =
 
 def _checked_by(rule: Rule) -> Callable[..., Any]:
     def check(parameter: typer.CallbackParam, value: Any) -> Any:
-        return None if value is None else rule(str(parameter.name), value)
+        name = str(parameter.name)
+        if isinstance(value, list):
+            return [rule(name, each) for each in value]
+        return None if value is None else rule(name, value)
 
     return check
 
@@ -168,7 +171,7 @@ def command(
     name: str, *, first: Sequence[str] = ()
 ) -> Callable[[Callable[..., Answer | None]], Callable[..., None]]:
     """Makes a function a command: each parameter is an option, and a parameter that is annotated
-    with a dataclass is an option for each of its fields. `run`, a Run, is one of them.
+    with a dataclass is an option for each of its fields. `run: Run` has those of every command.
 
     Args:
         name: as it is typed.
@@ -183,6 +186,8 @@ def command(
 
     def made(function: Callable[..., Answer | None]) -> Callable[..., None]:
         parameters = _signature(function)
+        if "run" not in parameters:
+            raise TypeError(f"{name}: a command takes `run: Run`, used or not")
         groups = {
             group: _signature(parameter.annotation)
             for group, parameter in parameters.items()
@@ -208,6 +213,7 @@ def command(
             if answer is not None:
                 _print(name, answer, as_json=run.as_json)
 
+        run_command.__name__ = name
         run_command.__signature__ = inspect.Signature(options)  # pyright: ignore[reportFunctionMemberAccess]
         run_command.__annotations__ = {each.name: each.annotation for each in options}
         # Line breaks within a paragraph are those of the source, not those of a screen.
@@ -226,13 +232,18 @@ def _info(parameter: inspect.Parameter) -> Any:
     return get_args(parameter.annotation)[1]
 
 
+# What the help shows in the place of a value, where that is not plain.
+_METAVARS = {bool: "", list[str] | None: "<str>", list[int] | None: "<int>"}
+
+
 def _in_help(parameter: inspect.Parameter, first: Sequence[str]) -> inspect.Parameter:
     """The parameter, in the first panel of the help if it is named, else in its own, else in the
     last."""
+    if not get_args(parameter.annotation):
+        raise TypeError(f"{parameter.name}: annotate it as Annotated[type, option(help)]")
     kind, info = get_args(parameter.annotation)
     info = copy.copy(info)
-    if kind is bool:
-        info.metavar = ""  # else help shows "<bool>" beside a flag
+    info.metavar = info.metavar or _METAVARS.get(kind)
     if first and not isinstance(info, ArgumentInfo):
         info.rich_help_panel = None if parameter.name in first else info.rich_help_panel or FURTHER
     keyword = inspect.Parameter.KEYWORD_ONLY

@@ -158,7 +158,8 @@ def _ending(error: BaseException) -> int:
         case WordsensError():
             return _say(str(error), FAILURE)
         case _UsageError():
-            return _say(f"{error.format_message()} (see wordsens --help)", WRONG_INPUT)
+            command = error.ctx.command_path if error.ctx else "wordsens"
+            return _say(f"{error.format_message()} (see {command} --help)", WRONG_INPUT)
         case MemoryError():
             remedy = "take fewer words, texts or features at a time"
             return _say(f"the memory does not suffice; {remedy}", FAILURE)
