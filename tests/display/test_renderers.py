@@ -147,3 +147,24 @@ def test_marked_parts_are_found_in_order():
         (" it", False),
     ]
     assert TABLE.is_number("AUC") and not TABLE.is_number("kind")
+
+
+@pytest.mark.parametrize("width", range(60, 130))
+def test_a_table_loses_no_letter_at_any_width(width):
+    """rich makes some lines one cell wider than the screen, and would cut them there."""
+    texts = {
+        "name": ["abcd abcdef abcdefg abcde abcdef", "abcdef abc abcdef abcdef abcdefg abcd ab a"],
+        "count": [211311, 25],
+        "first": ["Don't stir the rice while it simmers.", "Stir the rice while it simmers."],
+        "second": ["Keep the lid on until the end.", "Lift the lid as often as you wish."],
+    }
+    shown = plain_text(View("", (Table("", texts),)), width=width)
+    hidden = shown.partition("for want of room: ")[2].removesuffix(".").split(", ")
+    words = {
+        word
+        for name, cells in texts.items()
+        for cell in cells
+        for word in (f"{cell:,}" if name == "count" else cell).split()
+        if name not in hidden
+    }
+    assert words <= set(shown.split())

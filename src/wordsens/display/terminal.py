@@ -147,7 +147,7 @@ def _print_table(table: Table, console: Console, *, rows: int) -> None:
         )
     for row in range(min(rows, len(table))):
         grid.add_row(*(_cell(table, name, columns[name][row], row) for name in shown))
-    console.print(grid)
+    console.print(grid, crop=False)
     if rows < len(table):
         console.print(Text(f"{rows} of {len(table)} rows are shown."))
     if hidden := [table.heading(name) for name in columns if name not in shown]:
@@ -167,7 +167,7 @@ def _fitting(
 ) -> list[str]:
     """The columns that have room beside each other; the first always has."""
     shown: list[str] = []
-    left = width
+    left = width - 1  # rich makes a full line one cell too wide
     for name, cells in columns.items():
         heading = max(map(cell_len, headings[name].splitlines()), default=0)
         least = max([heading, *map(cell_len, cells)])
