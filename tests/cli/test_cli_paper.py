@@ -250,7 +250,7 @@ def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
         (["--head", "3"], "--head (='3') is an option of attention; name that, or drop it"),
         (
             ["attention", "I love her"],
-            "`attention` is followed by 1 texts (I love her); give two texts in quotes",
+            "attention takes two texts in quotes that differ in a word, or none; got 1: I love her",
         ),
         (
             ["attention", "I love her", "I LOVE her"],

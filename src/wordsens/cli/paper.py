@@ -156,14 +156,14 @@ def paper(
             )
     if prompt is not None and len(prompt) != 2:
         raise InputError(
-            f"--prompt is given {len(prompt)} times; give two prompts that differ in a word"
+            f"--prompt is given twice, for two prompts that differ in a word; got {len(prompt)}"
         )
     if head != MEAN and not head.isdecimal():
         raise InputError(f"--head (={head!r}) must be 0, 1, ..., or mean")
     if len(pair) not in (0, 2):
         raise InputError(
-            f"`attention` is followed by {len(pair)} texts ({', '.join(pair)}); give two texts in "
-            "quotes that differ in a word, or none"
+            "attention takes two texts in quotes that differ in a word, or none; got "
+            f"{len(pair)}: {', '.join(pair)}"
         )
     require_extra(
         "report,minilm",
