@@ -309,6 +309,7 @@ def measure(
                         )
                     )
                 measured.append(MeasuredText(tuple(results)))
+            report(count, count)
         table = None
         if store is not None:
             records: Any = store.frame(experiment="sensitivity")

@@ -152,7 +152,7 @@ def paper(
     ):
         if value != usual and not owners[owner]:
             raise InputError(
-                f"{argument(name)} (={value!r}) is an option of {owner}; name that, or drop it"
+                f"{argument(name)} (={value!r}) goes with {owner}; add that, or drop it"
             )
     if prompt is not None and len(prompt) != 2:
         raise InputError(
