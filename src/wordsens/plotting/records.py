@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, argument, require_choice
 from wordsens.intervals import power_law
 from wordsens.plotting.figures import label_of, lines
 from wordsens.plotting.style import BARS, MOST_SERIES, StyledFigure, StyleFile, in_style
@@ -14,8 +14,8 @@ from wordsens.sweeps.sweep import finished_of_one
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+# By the name of the file.
 Figures = dict[str, Any]
-"""By the name of the file."""
 
 # The most axes of a sweep besides the length that have a figure each.
 _MOST_AXES = 3
@@ -38,10 +38,7 @@ def of_experiment(records: "DataFrame", *, style: StyleFile = None) -> Figures:
     """
     study, done = finished_of_one(records)
     with in_style(style):
-        figures = dict((study.figures or along_axes)(done))
-    for figure in figures.values():
-        figure.style = style
-    return figures
+        return dict((study.figures or along_axes)(done))
 
 
 def save_figures(records: "DataFrame", folder: Path, style: StyleFile) -> list[Path]:
@@ -93,7 +90,7 @@ def along(
     points, series = series_along(records, x, y, by)
     if len(series) > MOST_SERIES:
         raise InputError(
-            f"`by` gives {len(series)} series, but a figure tells at most {MOST_SERIES} apart; "
+            f"{argument('by')} gives {len(series)} series, but a figure tells at most {MOST_SERIES} apart; "
             "choose some with KEY=VALUE, and draw several figures"
         )
     numbers = [cell for cell in points[x] if isinstance(cell, int | float)]
@@ -118,9 +115,9 @@ def along(
     )
 
 
+# The columns of a series besides its keys: the ends of x, the number of different texts, and the
+# exponent of y against x, None where there is no fit.
 SERIES = ("from", "to", "texts", "exponent")
-"""The columns of a series besides its keys: the ends of x, the number of different texts, and the
-exponent of y against x, None where there is no fit."""
 
 
 def series_along(
@@ -147,8 +144,8 @@ def series_along(
 
     done: Any = records[records["status"] == "done"]
     known = [str(name) for name in done if done[name].notna().any()]
-    for argument, name in (("x", x), ("y", y), *(("by", name) for name in by or ())):
-        require_choice(argument, name, known)
+    for side, name in (("x", x), ("y", y), *(("by", name) for name in by or ())):
+        require_choice(side, name, known)
     if by is None:
         varying = varying_columns(done, besides=(x, *_OF_MAP))
         by = [name for name in varying if done.groupby(x)[name].nunique(dropna=False).max() > 1]
@@ -156,7 +153,7 @@ def series_along(
     done = done[done[x].notna() & numbers.notna()]
     if done.empty:
         raise InputError(
-            f"`y` (={y!r}) is no number of any finished record that has {x}; run the sweep first"
+            f"{argument('y')} (={y!r}) is no number of any finished record that has {x}; run the sweep first"
         )
     besides = (x, *by, *(_OF_MAP if "map" in by else ()))
     keys = list(by) or ["records"]
@@ -165,7 +162,7 @@ def series_along(
     for place, part in done.groupby([*keys, x], dropna=False, sort=False):
         for name, values in varying_columns(part, besides=besides).items():
             raise InputError(
-                f"`by` leaves out {name}, which has several values at {x} = {place[-1]} "
+                f"{argument('by')} leaves out {name}, which has several values at {x} = {place[-1]} "
                 f"({', '.join(map(str, values[:4]))}), and they would be averaged; add {name} to "
                 f"it, or choose some with {name}=..."
             )
