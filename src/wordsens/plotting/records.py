@@ -90,16 +90,15 @@ def along(
     points, series = series_along(records, x, y, by)
     if len(series) > MOST_SERIES:
         raise InputError(
-            f"{argument('by')} gives {len(series)} series, but a figure tells at most {MOST_SERIES} apart; "
-            "choose some with KEY=VALUE, and draw several figures"
+            f"{argument('by')} gives {len(series)} series, but a figure tells at most "
+            f"{MOST_SERIES} apart; choose some with KEY=VALUE, and draw several figures"
         )
-    numbers = [cell for cell in points[x] if isinstance(cell, int | float)]
-    positive = len(numbers) == len(points) and min(numbers) > 0
+    positive = all(isinstance(place, int | float) and place > 0 for place in points[x])
     logarithmic = logarithmic and positive and min(mean.value for mean in points[y]) > 0
     colour = [name for name in series if name not in SERIES]
     labels = {x: x.replace("_", " "), y: column_title(records, y)}
-    for row in series.to_dict("records") if logarithmic else ():
-        if row["exponent"] is not None:
+    if logarithmic:
+        for row in series.dropna(subset="exponent").to_dict("records"):
             name = label_of(row, colour)
             labels[name] = f"{name}: exponent {row['exponent']}"
     return lines(
@@ -153,7 +152,8 @@ def series_along(
     done = done[done[x].notna() & numbers.notna()]
     if done.empty:
         raise InputError(
-            f"{argument('y')} (={y!r}) is no number of any finished record that has {x}; run the sweep first"
+            f"{argument('y')} (={y!r}) is no number of any finished record that has {x}; run the "
+            "sweep first"
         )
     besides = (x, *by, *(_OF_MAP if "map" in by else ()))
     keys = list(by) or ["records"]
@@ -162,9 +162,9 @@ def series_along(
     for place, part in done.groupby([*keys, x], dropna=False, sort=False):
         for name, values in varying_columns(part, besides=besides).items():
             raise InputError(
-                f"{argument('by')} leaves out {name}, which has several values at {x} = {place[-1]} "
-                f"({', '.join(map(str, values[:4]))}), and they would be averaged; add {name} to "
-                f"it, or choose some with {name}=..."
+                f"{argument('by')} leaves out {name}, which has several values at {x} = "
+                f"{place[-1]} ({', '.join(map(str, values[:4]))}), and they would be averaged; add "
+                f"{name} to it, or choose some with {name}=..."
             )
     points = means(done, [*keys, x], {y: y}).drop(columns="draws")
     series = []

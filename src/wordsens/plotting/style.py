@@ -46,10 +46,10 @@ GUIDE = "#777777"
 
 BARS = "Marks are means over draws; bars are 95 % confidence intervals."
 
+_OURS = Path(__file__).with_name("wordsens.mplstyle")
+
 # The style in which figures are drawn.
-_IN_USE: ContextVar[str | Path] = ContextVar(
-    "style", default=Path(__file__).with_name("wordsens.mplstyle")
-)
+_IN_USE: ContextVar[str | Path] = ContextVar("style", default=_OURS)
 
 
 class StyledFigure(Figure):
