@@ -109,17 +109,20 @@ def test_texts_of_which_few_words_were_searched_make_room_for_whole_ones(tmp_pat
     assert titles == ["RAF (softmax): the command line"]
 
 
-def test_texts_are_counted_once_in_natural_order_after_the_most_sensitive_one(tmp_path, given):
+def test_texts_are_counted_once_the_most_sensitive_first_and_attention_before_other_maps(
+    tmp_path, given
+):
+    most = {1: 3.0, 2: 4.0, 3: 3.0, 4: 9.0, 5: 1.0, 10: 3.0, 11: 5.0}
     records = [
-        given(f"one {at}", source=f"text {at}", map=name, per_word=(most, 0.1, 0.1), value=most)
-        for at in (1, 2, 3, 4, 5, 10, 11)
-        for name, most in (("raf", 5.0 if at == 11 else 3.0), ("rf", 0.2))
+        given(f"one {at}", source=f"text {at}", map=name, per_word=(value, 0.1, 0.1), value=value)
+        for at in most
+        for name, value in (("rf", 0.2), ("relu-raf", 0.5), ("raf", most[at]))
     ]
     (section,) = text_sections(load_runs([write_records(tmp_path, records)]))
     titles = [part.title for part in section.parts if isinstance(part, Words)]
-    assert titles[::2] == [f"RAF (softmax): text {at}" for at in (11, 1, 2, 3, 4, 5)]
-    assert titles[1::2] == [f"RF: text {at}" for at in (11, 1, 2, 3, 4, 5)]
-    assert section.parts[0].startswith("6 of 7 texts.")
+    assert titles[::3] == [f"RAF (softmax): text {at}" for at in (4, 11, 2, 1, 3, 10)]
+    assert [title.partition(":")[0] for title in titles[:3]] == ["RAF (softmax)", "RAF (ReLU)", "RF"]
+    assert section.parts[0].startswith("6 of 7 texts")
 
 
 def test_what_was_cut_off_unread_is_not_printed(tmp_path, given):
