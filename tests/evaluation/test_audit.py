@@ -160,8 +160,8 @@ def test_the_place_whose_words_count_for_more_is_named(first, last, place):
         [("film", (first if at < 5 else last) + 0.01 * number) for at in range(10)]
         for number in range(6)
     ]
-    (finding,) = [each for each in made(*texts).answer if "count for more" in each]
-    assert f"at the {place} of a text" in finding
+    (finding,) = [each for each in made(*texts).answer if "first fifth" in each]
+    assert f"count for more at the {place}" in finding
 
 
 def test_a_requirement_is_on_a_kind_a_place_or_every_kind():

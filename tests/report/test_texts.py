@@ -121,7 +121,7 @@ def test_texts_are_counted_once_the_most_sensitive_first_and_attention_before_ot
     (section,) = text_sections(load_runs([write_records(tmp_path, records)]))
     titles = [part.title for part in section.parts if isinstance(part, Words)]
     assert titles[::3] == [f"RAF (softmax): text {at}" for at in (4, 11, 2, 1, 3, 10)]
-    assert [title.partition(":")[0] for title in titles[:3]] == ["RAF (softmax)", "RAF (ReLU)", "RF"]
+    assert [title.partition(":")[0] for title in titles[:3]] == ["RAF (softmax)", "ReLU-RAF", "RF"]
     assert section.parts[0].startswith("6 of 7 texts")
 
 
