@@ -32,13 +32,14 @@ class Result:
     for equality; NaN equals NaN. Results are not hashable.
     """
 
+    # Fields that `to_dict` leaves out: the witnesses.
     not_in_dict: ClassVar[tuple[str, ...]] = ("perturbations", "perturbation")
-    """Fields that `to_dict` leaves out: the witnesses."""
 
+    # The column by which rows are sorted, the largest first, and which a figure draws.
     ranked: ClassVar[str] = ""
-    """The column by which rows are sorted, the largest first, and which a figure draws."""
+
+    # The column that names the rows: the words of a text in reading order, which are coloured.
     row_names: ClassVar[str] = ""
-    """The column that names the rows: the words of a text in reading order, which are coloured."""
 
     def columns(self) -> dict[str, Sequence[Any]]:
         """The table as plain columns, equally long; by default the single numbers as one row."""

@@ -23,7 +23,7 @@ COLUMNS = {
 KINDS = {
     "lines": {"x": "n", "y": "S", "colour": "map", "panel": "kind", "log": "xy"},
     "points": {"x": "n", "y": "S", "colour": ["map", "kind"]},
-    "bars": {"x": "n", "y": "S", "colour": "map", "panel": "kind"},
+    "bars": {"x": "n", "y": "S", "colour": ["map", "kind"]},
     "heat": {"x": "place", "y": "n", "colour": "S", "panel": "kind"},
 }
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 MINUS = "\N{MINUS SIGN}"
+# Significant digits of a number without an interval; decimals of a column at most.
 _DIGITS, _MOST_DECIMALS = 3, 6
-"""Significant digits of a number without an interval; decimals of a column at most."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,6 @@ def _decimals_of(estimate: Estimate, factor: int = 1) -> int:
         return column_decimals([factor * estimate.value])
     power = math.floor(math.log10(half))
     return min(_MOST_DECIMALS, max(0, (1 if half / 10**power < 2 else 0) - power))
-
-
-def significant_decimals(value: float) -> int:
-    """The decimals that show three digits of a number.
-
-    >>> [significant_decimals(value) for value in (0.04567, 3.14159, 1234.5, 0.0)]
-    [4, 2, 0, 2]
-    """
-    if value == 0 or not math.isfinite(value):
-        return _DIGITS - 1
-    return min(_MOST_DECIMALS, max(0, _DIGITS - 1 - math.floor(math.log10(abs(value)))))
 
 
 def minus(text: str) -> str:
@@ -150,7 +139,8 @@ def column_decimals(values: Iterable[float]) -> int:
     (3, 4, 1)
     """
     known = [abs(value) for value in values if math.isfinite(value)]
-    decimals = significant_decimals(max(known, default=0.0))
+    power = math.floor(math.log10(max(known, default=0.0) or 1.0))
+    decimals = min(_MOST_DECIMALS, max(0, _DIGITS - 1 - power))
     while decimals < _MOST_DECIMALS and any(
         value != 1 and round(value, decimals) == 1 for value in known
     ):

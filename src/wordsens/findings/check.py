@@ -209,8 +209,11 @@ def _plainest(check: Check, kind: str) -> Mapping[str, Any]:
 
 def _example(row: Mapping[str, Any]) -> str:
     first, second = (row[name] or "-" for name in ("changed_first", "changed_second"))
-    text = around(row["first"], row["second"])
-    return f"'{first}' / '{second}' in {text!r} ({number(row['similarity'])})"
+    words, others = first.split(" ... "), second.split(" ... ")
+    change = f"'{first}' / '{second}'"
+    if words == others[::-1] != others:
+        change = f"'{words[0]}' and '{words[1]}' exchanged"
+    return f"{change} in {around(row['first'], row['second'])!r} ({number(row['similarity'])})"
 
 
 def _threshold(check: Check) -> str:

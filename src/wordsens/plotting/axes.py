@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import ceil, floor, log10
 from numbers import Integral
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,9 +16,6 @@ from matplotlib.transforms import ScaledTranslation
 
 from wordsens.display.numbers import MINUS, Estimate, column
 from wordsens.plotting.style import COLUMN_INCHES, GUIDE, PAGE_INCHES, Style, StyledFigure
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 # The most letters in a line of a legend; a figure with longer names is a page wide.
 LEGEND_LETTERS = 52
@@ -58,7 +55,7 @@ def name_axes(axes: Axes, x: str, y: str) -> None:
 
 def marks(
     axes: Axes,
-    rows: "DataFrame",
+    rows: Any,
     style: Style,
     label: str,
     *,
@@ -103,7 +100,7 @@ def marks(
     figure.titles[line.get_gid()] = tuple(title.removeprefix(": ") for title in about)
 
 
-def reaches(rows: "DataFrame", *, positive: bool = False) -> Any:
+def reaches(rows: Any, *, positive: bool = False) -> Any:
     """How far the intervals of y reach down and up, 0 without one; with `positive` no lower than to
     a third of y, so that a logarithmic axis can show it."""
     values = rows["y"].astype(float)

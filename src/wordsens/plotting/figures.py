@@ -1,7 +1,7 @@
 """The four figures, each of columns by name: lines, points, bars and heat maps."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -32,9 +32,6 @@ from wordsens.plotting.style import (
 )
 from wordsens.results import split_estimates
 from wordsens.sweeps.study import key_text
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 Columns = str | Sequence[str] | None
 
@@ -201,8 +198,6 @@ def bars(
     x: str,
     y: str,
     colour: Columns = None,
-    panel: Columns = None,
-    log: str = "",
     reaching: str = "",
     above: str = "",
     labels: Mapping[str, str] | None = None,
@@ -210,13 +205,12 @@ def bars(
     caption: str = "",
     style: StyleFile = None,
 ) -> StyledFigure:
-    """A bar from zero for each row, the largest of a panel in another colour; with colour columns
-    the bars of one x are side by side.
+    """A bar from zero for each row, the largest in another colour; with colour columns the bars of
+    one x are side by side.
 
     Args:
-        columns, x, y, panel, labels, title, caption, style: as for `lines`.
+        columns, x, y, labels, title, caption, style: as for `lines`.
         colour: columns that tell the bars of one x apart.
-        log: "y" for a logarithmic axis.
         reaching: what the ends of the intervals are, for the legend.
         above: a column of texts, written above the bars.
 
@@ -228,37 +222,33 @@ def bars(
     [0.8, 0.3]
     """
     named = labels or {}
-    rows = _rows(columns, colour, panel, named, x=x, y=y, above=above)
+    rows = _rows(columns, colour, None, named, x=x, y=y, above=above)
     styles = styles_of(dict(zip(rows["series"], rows["map"], strict=True)))
-    width = 0.8 / len(styles)
-    heads = rows["panel"].unique().tolist()
-    figure, pairs = panels(heads, log=log, wide=len(rows) > _MOST_IN_A_COLUMN)
-    for axes, head in zip(pairs, heads, strict=True):
-        part = rows[rows["panel"] == head]
-        names = part["x"].drop_duplicates().tolist() if colour else part["x"].tolist()
-        part["place"] = part["x"].map(names.index) if colour else range(len(part))
-        largest = part["y"].astype(float).idxmax()
-        for number, (name, look) in enumerate(styles.items()):
-            own = part[part["series"] == name]
-            places = own["place"] + width * (number - (len(styles) - 1) / 2)
-            heights, reach = own["y"].tolist(), reaches(own)
-            shades = [look[0] if colour else STYLES[row == largest][0] for row in own.index]
-            drawn = axes.bar(places, heights, 0.95 * width, color=shades, label=plain(name) or "_")
-            if reach.any():
-                line = {"fmt": "none", "ecolor": GUIDE, "elinewidth": 0.8}
-                axes.errorbar(places, heights, reach, label=plain(reaching) or "_", **line)
-            if above:
-                axes.bar_label(drawn, [text or "" for text in own["above"]], padding=2)
-                axes.margins(y=0.12)
-        axes.grid(False, axis="x")
-        name_axes(axes, named.get(x, x), named.get(y, y))
-        axes.set_xticks(range(len(names)), map(plain, names))
-        each = (figure.get_figwidth() - 0.7) / len(pairs) / len(names)
-        if len(names) > _MOST_NAMES:
-            axes.set_xticks([])
-        elif _LETTER_INCHES * (max(len(str(name)) for name in names) + 1) > each:
-            axes.tick_params(axis="x", rotation=90)
-    finish(figure, pairs, title, caption)
+    figure, (axes,) = panels([""], wide=len(rows) > _MOST_IN_A_COLUMN)
+    names = rows["x"].drop_duplicates().tolist() if colour else rows["x"].tolist()
+    rows["place"] = rows["x"].map(names.index) if colour else range(len(rows))
+    largest, width = rows["y"].astype(float).idxmax(), 0.8 / len(styles)
+    for number, (name, look) in enumerate(styles.items()):
+        own = rows[rows["series"] == name]
+        places = own["place"] + width * (number - (len(styles) - 1) / 2)
+        heights, reach = own["y"].tolist(), reaches(own)
+        shades = [look[0] if colour else STYLES[row == largest][0] for row in own.index]
+        drawn = axes.bar(places, heights, 0.95 * width, color=shades, label=plain(name) or "_")
+        if reach.any():
+            line = {"fmt": "none", "ecolor": GUIDE, "elinewidth": 0.8}
+            axes.errorbar(places, heights, reach, label=plain(reaching) or "_", **line)
+        if above:
+            axes.bar_label(drawn, [text or "" for text in own["above"]], padding=2)
+            axes.margins(y=0.12)
+    axes.grid(False, axis="x")
+    name_axes(axes, named.get(x, x), named.get(y, y))
+    axes.set_xticks(range(len(names)), map(plain, names))
+    room = (figure.get_figwidth() - 0.7) / len(names)
+    if len(names) > _MOST_NAMES:
+        axes.set_xticks([])
+    elif _LETTER_INCHES * (max(len(str(name)) for name in names) + 1) > room:
+        axes.tick_params(axis="x", rotation=90)
+    finish(figure, [axes], title, caption)
     return figure
 
 
@@ -319,7 +309,7 @@ def heat(
     return figure
 
 
-def _matrix(axes: Axes, cells: "DataFrame", most: float) -> Any:
+def _matrix(axes: Axes, cells: Any, most: float) -> Any:
     matrix = np.full((max(cells["y"]) + 1, max(cells["x"]) + 1), np.nan)
     matrix[cells["y"].tolist(), cells["x"].tolist()] = cells["value"]
     axes.grid(False)
@@ -343,7 +333,7 @@ def _names(columns: Columns) -> tuple[str, ...]:
 
 def _rows(
     columns: Any, colour: Columns, panel: Columns, named: Mapping[str, str], **roles: str
-) -> "DataFrame":
+) -> Any:
     """The rows that have a number to draw at a place: their columns under the names of their roles,
     the ends of the interval of y (`low`, `high`), and the names of their `series` and `panel`. None
     stands for what a row lacks."""
