@@ -40,8 +40,8 @@ class Estimate:
         """The value, its unit and the interval, times the factor, with this many decimals."""
         numbers = (self.value, self.low, self.high)
         known = [factor * each for each in numbers if each is not None]
-        if len(known) == 3:  # beside an interval a zero is no small number
-            known = [round(each, decimals) for each in known]
+        # Beside an interval a zero is no small number.
+        known = [round(each, decimals) for each in known] if len(known) == 3 else known
         value, *ends = (fixed(each, decimals) for each in known)
         interval = f" [{', '.join(ends)}]" if len(ends) == 2 else ""
         return f"{value}{unit}{interval}"
@@ -50,11 +50,9 @@ class Estimate:
 def _decimals_of(estimate: Estimate, factor: int = 1) -> int:
     """Decimals that show half the width of an interval to one digit, to two where it starts with
     1; without an interval three digits of the value."""
-    half = (
-        math.nan
-        if estimate.low is None or estimate.high is None
-        else factor * (estimate.high - estimate.low) / 2
-    )
+    half = math.nan
+    if estimate.low is not None and estimate.high is not None:
+        half = factor * (estimate.high - estimate.low) / 2
     if not half < math.inf or half < 10**-_MOST_DECIMALS:
         return column_decimals([factor * estimate.value])
     power = math.floor(math.log10(half))

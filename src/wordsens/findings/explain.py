@@ -1,6 +1,8 @@
 """What an explanation says: its sentences, the texts with their words in colour, and one row per
 word."""
 
+from itertools import product
+
 from wordsens.display.numbers import minus
 from wordsens.display.view import ColouredWord, Table, View, Words
 from wordsens.evaluation.explain import Explanation
@@ -128,20 +130,19 @@ def exchanged(*texts: str) -> list[tuple[int, Span]] | None:
     start, stop = differing[0], differing[-1] + 1
     before, after = first[start:stop], second[start:stop]
     count = stop - start
-    for left in range(1, count):
-        for right in range(1, count - left + 1):
-            inner = before[left : count - right]
-            if after == before[count - right :] + inner + before[:left]:
-                places = [
-                    (0, start, left),
-                    (0, stop - right, right),
-                    (1, stop - left, left),
-                    (1, start, right),
-                ]
-                return [
-                    (side, (spans[side][at][0], spans[side][at + length - 1][1]))
-                    for side, at, length in places
-                ]
+    for left, right in product(range(1, count), repeat=2):
+        inner = before[left : count - right]
+        if after == before[count - right :] + inner + before[:left]:
+            places = [
+                (0, start, left),
+                (0, stop - right, right),
+                (1, stop - left, left),
+                (1, start, right),
+            ]
+            return [
+                (side, (spans[side][at][0], spans[side][at + length - 1][1]))
+                for side, at, length in places
+            ]
     return None
 
 

@@ -44,12 +44,14 @@ def of_experiment(records: "DataFrame", *, style: StyleFile = None) -> Figures:
 def save_figures(records: "DataFrame", folder: Path, style: StyleFile) -> list[Path]:
     """Write the figures of a study's records as PDF, SVG and PNG, and give their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for file, figure in of_experiment(records, style=style).items():
-        for suffix in ("pdf", "svg", "png"):
-            paths.append(folder / f"{file}.{suffix}")
-            figure.savefig(paths[-1])
-    return paths
+    paths = {
+        folder / f"{file}.{suffix}": figure
+        for file, figure in of_experiment(records, style=style).items()
+        for suffix in ("pdf", "svg", "png")
+    }
+    for path, figure in paths.items():
+        figure.savefig(path)
+    return list(paths)
 
 
 def along_axes(records: "DataFrame", besides: Sequence[str] = ()) -> Figures:

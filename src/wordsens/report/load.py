@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from wordsens.errors import InputError, argument
 from wordsens.files import named_path
 from wordsens.sweeps.store import FILE, Row, Store, as_frame
-from wordsens.sweeps.study import Summary
-from wordsens.sweeps.sweep import study_named
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -32,13 +30,6 @@ class Part:
     def frame(self) -> "DataFrame":
         """The records with a value, as a DataFrame."""
         return as_frame(self.done)
-
-    @cached_property
-    def summary(self) -> Summary | None:
-        """What they say together; None without a summary. InputError where they do not go
-        together."""
-        study = study_named(self.name)
-        return study.summary(self.frame) if study.tables and self.done else None
 
 
 @dataclass(frozen=True)

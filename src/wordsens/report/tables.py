@@ -12,6 +12,7 @@ from wordsens.report.load import Part, Run
 from wordsens.sensitivity.measured import contrast
 from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.study import compact
+from wordsens.sweeps.sweep import study_named
 
 # Letters of a text that is shown in a table.
 _SHORT = 60
@@ -22,12 +23,13 @@ def part_view(part: Part, pictures: Sequence[Picture] = ()) -> View:
     title = part.name.replace("-", " ").capitalize()
     given = [each for each in part.done if part.name == "sensitivity" and each["text"] == GIVEN]
     parts = _given(given) if given else []
+    study = study_named(part.name)
+    if study.tables is None or not part.done:
+        return View(title, (*parts, *pictures))
     try:
-        summary = part.summary
+        summary = study.summary(part.frame)
     except InputError as error:  # records that differ in more than one table can tell
         return View(title, (*parts, f"These records are not summarized: {error}.", *pictures))
-    if summary is None:
-        return View(title, (*parts, *pictures))
     tables = [
         replace(table, note=summary.note * (place == 0), folded=place > 0, most=len(table))
         for place, table in enumerate(filter(len, map(compact, summary.tables)))

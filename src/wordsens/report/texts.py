@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wordsens.display.numbers import number
-from wordsens.display.view import ColouredWord, Table, View, Words
+from wordsens.display.view import ColouredWord, Marked, Table, View, Words
 from wordsens.maps.registry import MAPS, base_name, map_title
 from wordsens.report.load import Run
 
@@ -106,12 +106,9 @@ def _pieces(record: Any) -> Iterator[tuple[str, Sequence[int]]]:
         return
     words = json.loads(record["whole_words"])
     content = record["content"] or " ".join([*(text for text, _ in words), "…"])
-    end = 0
-    for text, tokens in words:
-        start = content.find(text, end)
-        if start >= 0:
-            yield content[end:start], ()
-            end = start + len(text)
-        yield text, tokens
-    rest = content[end:]
-    yield " …" if any(map(str.isalnum, rest)) else rest, ()
+    *pieces, (rest, ends_with_word) = Marked(content, tuple(text for text, _ in words)).pieces
+    unread = not ends_with_word and any(map(str.isalnum, rest))
+    known = iter(words)
+    for piece, is_word in (*pieces, (" …" if unread else rest, ends_with_word)):
+        found = (tokens for text, tokens in known if text == piece)
+        yield piece, next(found) if is_word else ()
