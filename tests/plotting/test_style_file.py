@@ -93,7 +93,8 @@ def test_a_style_of_ones_own_holds_in_a_study_and_in_its_file_and_for_no_other_f
 @pytest.mark.parametrize("name", ["rf", "raf"])
 def test_a_map_has_one_colour_in_every_figure_and_on_the_page(name):
     place = list(MAPS).index(name)
-    assert styles_of({"another": None, "this": name})["this"] == (*STYLES[place], False)
+    styles = styles_of({"another": None, "this": name, "third": None})
+    assert styles["this"] == (*STYLES[place], False) and len(set(styles.values())) == 3
     assert COLOURS[name][0] == f"var(--c{place})"
 
 

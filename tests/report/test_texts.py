@@ -76,7 +76,7 @@ def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
     text, table = parts_of(tmp_path, given("one two"))
     first, last = words_of(text)
     assert first == ColouredWord("one", 1.0, "S 1, at most 2, best real word swap0 0.5")
-    assert (last.text, last.value) == ("two", 3.0)
+    assert last == ColouredWord("two", 3.0, "S 3, at most 4, best real word swap2 2.5")
     assert {name: cells[1] for name, cells in table.columns.items()} == {
         "word": "one",
         "S": 1.0,
@@ -123,6 +123,16 @@ def test_texts_are_counted_once_the_most_sensitive_first_and_attention_before_ot
     assert titles[::3] == [f"RAF (softmax): text {at}" for at in (4, 11, 2, 1, 3, 10)]
     assert [title.partition(":")[0] for title in titles[:3]] == ["RAF (softmax)", "ReLU-RAF", "RF"]
     assert section.parts[0].startswith("6 of 7 texts")
+
+
+def test_given_texts_come_before_reviews_and_these_before_other_texts(tmp_path, given):
+    kinds = ("gaussian", "reviews", "given")
+    records = [
+        given(f"one {kind}", text=kind, asked={"text": {"kind": kind}}, source=kind, value=value)
+        for kind, value in zip(kinds, (3.0, 2.0, 1.0), strict=True)
+    ]
+    titles = [part.title for part in parts_of(tmp_path, *records) if isinstance(part, Words)]
+    assert [title.split(": ")[1] for title in titles] == [*kinds[::-1]]
 
 
 def test_what_was_cut_off_unread_is_not_printed(tmp_path, given):
