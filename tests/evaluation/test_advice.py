@@ -173,3 +173,6 @@ def test_an_open_interval_is_said_on_the_side_where_it_is_open():
     shorter = replace(found, length=None, low=None, high=64, reason="why").headline
     assert longer.endswith("why (95 %: 64 to more than 288)")
     assert shorter.endswith("why (95 %: up to 64)")
+    for wide in (1, 9):
+        length = replace(found, length=50, low=50 // wide, high=50 * wide)
+        assert ("too uncertain" in length.headline) == (wide > 1) == (not length.decisive)

@@ -187,6 +187,10 @@ def test_the_advice_is_that_on_the_measured_texts():
 
     found = ws.audit(fades, ["good", *texts, texts[0]], threshold=0.9)
     assert found.advice == ws.advise_length(fades, texts, threshold=0.9)
+    for low, high in ((None, 18), (18, None)):  # lost in the shortest passages; kept in the longest
+        open_ended = replace(found.advice, length=None, low=low, high=high, reason="why")
+        said = replace(found, advice=open_ended).answer[1]
+        assert ("reranker" in said) == (low is None) and "Cut longer" not in said
     few = ws.audit(fades, [REVIEW])
     assert few.advice is None and "two or more" in few.no_advice
 
