@@ -212,6 +212,7 @@ def test_a_behaviour_is_named_only_where_its_interval_allows_it():
     cases += [(-0.9, -0.1), (-0.4, -0.1), (-0.9, -0.6)]
     named = [intervals.behaviour(Estimate(sum(ends) / 2, *ends)) for ends in cases]
     assert len(set(named)) == len(cases)
+    assert named[2] == "grows" and "slower" in named[6] and "faster" in named[7]
     assert intervals.behaviour(Estimate(-0.5)) == named[1]
 
 

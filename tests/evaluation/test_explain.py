@@ -84,6 +84,14 @@ def test_what_keeps_texts_apart_most_may_be_a_single_word():
     assert parts == [(0, (3, 6))]
 
 
+def test_the_headline_names_the_word_that_changes_the_score_most_up_or_down():
+    found = explain(letters, "an odd lamp", "the lamp", **BARE)
+    leader = max(found.by("delete"), key=lambda effect: abs(effect.change))
+    assert leader.change < 0 < max(effect.change for effect in found.by("delete"))
+    assert f"deleting {leader.word!r}" in found.headline
+    assert ("of the second text" in found.headline) == (leader.text == 1)
+
+
 LEEDS = "A train from Leeds to Bristol", "A train from Bristol to Leeds"
 
 
