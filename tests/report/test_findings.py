@@ -55,6 +55,16 @@ def test_what_a_row_rests_on_are_columns(make_record, tmp_path):
     assert known == {"n": [17], "words searched": [4], "converged": [0.75]}
 
 
+@pytest.mark.parametrize("in_range", [True, False])
+def test_a_prediction_that_is_untested_at_such_sizes_says_so(make_record, tmp_path, in_range):
+    known = {"predicted": 2.0, "predicted_of": "a typical word", "predicted_in_range": in_range}
+    record = make_record(text="given", tokens=None, whole_words=None, **known)
+    _, columns = given_parts([record], tmp_path)
+    (predicted_for,) = columns["predicted for"]
+    assert predicted_for.startswith("a typical word")
+    assert ("untested at such sizes" in predicted_for) != in_range
+
+
 def test_the_first_table_has_the_note_and_the_others_fold(everything):
     (run,) = load_runs([everything])
     parts = part_view(run.parts[0]).parts
