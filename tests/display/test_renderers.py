@@ -133,6 +133,8 @@ def test_numbers_as_text():
     assert column([0.9996, 0.5])[0] != column([1.0, 0.5])[0]
     assert column([0.5, -0.25], "+") == ["+0.500", "−0.250"]
     assert fixed(-0.0001, 2) == "−1e−04"
+    assert str(Estimate(0.5, 0.35, 0.65)) == "0.50 [0.35, 0.65]"  # half the width starts with 1
+    assert str(Estimate(0.5, 0.2, 0.8)) == "0.5 [0.2, 0.8]"
     assert (
         minus("non-zero from -0.5 to -.1, 3-5 days, x-2")
         == "non-zero from −0.5 to −.1, 3-5 days, x-2"

@@ -23,19 +23,19 @@ from wordsens.display.view import (
     level,
 )
 
+# Unicode's control characters but tab and line feed: a terminal obeys them, in a text or a name as
+# well.
 CONTROLS = [*range(9), *range(11, 32), *range(127, 160)]
-"""Unicode's control characters but tab and line feed: a terminal obeys them, in a text or a name as
-well."""
 
+# Words that move a model much, and little; rich leaves them plain in a pipe and with NO_COLOR.
 MUCH, LITTLE = "black on #f6a368", "black on #9fd0ee"
-"""Words that move a model much, and little; rich leaves them plain in a pipe and with NO_COLOR."""
 
 _RISES = ("", "black on #deebf7", "black on #c6dbef", LITTLE, "black on #6baed6")
 _FALLS = ("", "black on #fdeee2", "black on #fbd9bd", "black on #f8bf92", MUCH)
 
 _LEFT_OUT: dict[int, str | None] = dict.fromkeys(CONTROLS)
+# A column of texts wraps, but not below this width.
 _LEAST_TEXT = 24
-"""A column of texts wraps, but not below this width."""
 
 
 def printable(text: str) -> str:
