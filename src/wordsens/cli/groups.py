@@ -144,11 +144,6 @@ MaxWords = Annotated[
 Encoding = Annotated[str, _of_text("Of a text, CSV or JSON lines file.")]
 
 
-def texts_option(help: str, *names: str, panel: str = TEXT) -> Any:
-    """The option --texts."""
-    return option(help, "--texts", *names, panel=panel)
-
-
 Texts = Annotated[
     str | None,
     _of_text(
