@@ -156,12 +156,10 @@ def _print_losses(original: str, rewritten: str, *, as_json: bool) -> int:
             "the first text of --rewrite is empty; give the original, then its rewriting"
         )
     losses = lost_meaning(first, second)
-    if as_json:
-        _print(json.dumps({"lost": [asdict(loss) for loss in losses]}, ensure_ascii=False))
-        return len(losses)
     lines = [(loss.kind, loss.text, f"{loss.start}-{loss.stop}", loss.sentence) for loss in losses]
-    for line in lines or [("nothing lost",)]:
-        _print(printable("\t".join(" ".join(cell.split()) for cell in line)))
+    document = {"lost": [asdict(loss) for loss in losses]}
+    for line in [()] if as_json else lines or [("nothing lost",)]:
+        _print(document, *line, as_json=as_json)
     return len(losses)
 
 
@@ -177,14 +175,12 @@ def _print_verdicts(texts: list[str], run: Run) -> int:
         if isinstance(pair, InputError):
             unread += 1
             error = {"verdict": None, "error": str(pair)}
-            _print(json.dumps(error) if run.as_json else f"error\t{pair}")
+            _print(error, "error", str(pair), as_json=run.as_json)
             continue
         judgement = judge(*pair)
         others += judgement.verdict != "same"
-        if run.as_json:
-            _print(json.dumps(asdict(judgement), ensure_ascii=False))
-        else:
-            _print(printable(f"{judgement.verdict}\t{judgement.reason}"))
+        verdict = asdict(judgement)
+        _print(verdict, judgement.verdict, judgement.reason, as_json=run.as_json)
         if texts and not run.as_json:
             from wordsens.evaluation.guard.judge import ADVICE
 
@@ -197,9 +193,10 @@ def _print_verdicts(texts: list[str], run: Run) -> int:
     return others
 
 
-def _print(line: str) -> None:
-    """Prints a line; lone surrogates, which no stream can write, become escapes."""
-    print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=True)
+def _print(document: dict[str, Any], *cells: str, as_json: bool) -> None:
+    """Prints a line: the document, or the cells with a tab between two."""
+    line = "\t".join(" ".join(cell.split()) for cell in cells)
+    print(json.dumps(document, ensure_ascii=False) if as_json else printable(line), flush=True)
 
 
 def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
