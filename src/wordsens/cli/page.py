@@ -18,6 +18,13 @@ from wordsens.version import __version__
 class PageOptions(AppSettings):
     """The options of `wordsens app`: the settings of the server, and what is printed and opened."""
 
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on. Any address other than localhost requires --token."
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = 8765
     token: Annotated[
         str | None,
         typer.Option(
@@ -25,6 +32,22 @@ class PageOptions(AppSettings):
             envvar="WORDSENS_TOKEN",
         ),
     ] = None
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A model that visitors can choose: minilm (the default), a folder or a name; may "
+            "be repeated."
+        ),
+    ] = None
+    workers: Annotated[
+        int, typer.Option(help="Processes that measure; each holds the models it uses.")
+    ] = 2
+    max_words: Annotated[int, typer.Option(help="Words per text.")] = 300
+    max_seconds: Annotated[float, typer.Option(help="Seconds per measurement.")] = 180.0
+    max_waiting: Annotated[
+        int, typer.Option(help="Measurements that wait for a free worker, of all visitors.")
+    ] = 12
+    memory: Annotated[int, typer.Option(help="Memory per worker, in MiB.")] = 4096
     show: Show = False
     as_json: AsJson = False
     quiet: Quiet = False

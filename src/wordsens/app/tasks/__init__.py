@@ -1,7 +1,6 @@
 """The tasks of the workers by name; they load torch, which the page's own process never does."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -10,20 +9,18 @@ from wordsens.app.request import MeasureRequest
 from wordsens.app.tasks.measure import measure, word_detail
 from wordsens.app.tasks.models import attention, check, two_texts
 from wordsens.app.tasks.paper import learning, lengths, theorem
-from wordsens.app.worker import Parts
 from wordsens.maps.transformer.features import loaded_model
+
+
+def ready() -> None:
+    """Nothing: a worker that can do it is ready."""
+
 
 TASKS: Mapping[str, Callable[..., Any]] = {
     task.__name__: task
     for task in (
-        measure,
-        word_detail,
-        attention,
-        check,
-        two_texts,
-        lengths,
-        theorem,
-        learning,
+        *(ready, measure, word_detail, attention, check, two_texts),
+        *(lengths, theorem, learning),
     )
 }
 
@@ -38,6 +35,6 @@ def warm_up(models: Sequence[str]) -> None:
     torch.set_num_threads(1)
     for model in reversed(models):
         loaded_model(model)
-    request = asdict(MeasureRequest(text="one two three", map="raf"))
-    answer = measure(Parts(), request)["raf"]
-    word_detail(Parts(), request, 0, answer["witnesses"][0])
+    request = MeasureRequest(text="one two three", map="raf").model_dump()
+    witnesses = measure(request)["raf"]["witnesses"]
+    word_detail(request, "raf", 0, witnesses[0])

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from wordsens.app.request import MeasureRequest
-from wordsens.app.worker import TaskContext
+from wordsens.app.worker import progress
 from wordsens.certificates.base import CERTIFIED
 from wordsens.display.view import level
 from wordsens.errors import InputError
@@ -25,49 +25,50 @@ from wordsens.sensitivity.several_texts import sampled_words
 from wordsens.text.document import Document
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.prediction import predict
+from wordsens.workers import report
 
+# Words that are tried in the place of one: a map that is sampled on demand remembers each.
 TRIED = 12
-"""Words that are tried in the place of one: a map that is sampled on demand remembers each."""
 
-SHARES = tuple(at / 10 for at in range(11))
-"""Shares of a perturbation at which attention is drawn."""
+# Shares of a perturbation at which attention is drawn.
+SHARES = tuple(step / 10 for step in range(11))
 
+# Words of the picture of attention: for a longer text those that turn most.
 MOST_LINES = 24
-"""Words of the picture of attention: those that turn most, of a longer text."""
 
+# Tokens that stand for whatever a vocabulary does not have.
 UNKNOWN = ("[UNK]", "<unk>")
-"""Tokens that stand for whatever a vocabulary does not have."""
 
 
-def measure(context: TaskContext, request: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The text of the request under each of its maps, by their names; parts have the share that is
-    done."""
-    singles = MeasureRequest(**request).single
-
-    def report(at: int) -> Progress:
-        return lambda done, total: context.progress(done + at * total, total * len(singles))
-
-    return {single.map: _measured(single, report(at)) for at, single in enumerate(singles)}
+def measure(request: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The text of the request under each of its maps, by their names."""
+    config = MeasureRequest(**request)
+    maps = config.maps
+    return {
+        name: _measured(config, name, progress(place, len(maps))) for place, name in enumerate(maps)
+    }
 
 
-def _measured(config: MeasureRequest, progress: Progress) -> dict[str, Any]:
-    phi, text = build(config)
-    chosen, radius = sampled_words(phi, len(text), config.seed), _radius(config, text)
-    result = word_sensitivity(
-        phi, text, chosen, radius, config.seed, search=config.search, progress=progress
-    )
+def _measured(config: MeasureRequest, name: str, progress: Progress) -> dict[str, Any]:
+    phi, text = build(config, name)
+    chosen, radius = sampled_words(phi, len(text), 0), _radius(config, text)
+    result = word_sensitivity(phi, text, chosen, radius, search=config.search, progress=progress)
     predicted = predict(phi, text, words=len(result.words)) if radius is None else None
     rows, values = result.words.tolist(), result.per_word.tolist()
     uppers = [None] * len(rows) if result.upper_per_word is None else result.upper_per_word.tolist()
+    pieces = _pieces(
+        config.text, text, dict(zip(rows, zip(values, uppers, strict=True), strict=True))
+    )
+    kinds = map(unicodedata.bidirectional, config.text)
+    first = next((kind for kind in kinds if kind in ("L", "R", "AL")), "L")
     return {
-        **shown_text(
-            config.text, text, dict(zip(rows, zip(values, uppers, strict=True), strict=True))
-        ),
+        "pieces": pieces,
+        "words": len(text.whole_words or ()),
+        "direction": "ltr" if first == "L" else "rtl",
         "value": result.value,
         "row": result.word,
         "upper": result.upper,
         "rigor": "" if result.rigor in (None, CERTIFIED) else f" {result.rigor}",
-        "share": config.share,
         "predicted": predicted.value if predicted is not None and predicted.in_range else None,
         "radius": radius,
         "notes": list(result.notes),
@@ -75,84 +76,74 @@ def _measured(config: MeasureRequest, progress: Progress) -> dict[str, Any]:
     }
 
 
-def build(config: MeasureRequest) -> tuple[FeatureMap, TextMatrix]:
+def build(config: MeasureRequest, name: str) -> tuple[FeatureMap, TextMatrix]:
     """The map and the text's rows, as `wordsens measure` makes them."""
     document = Document(config.text, source="the page")
-    if config.map == MODEL:
-        phi = build_map(MODEL, 1, 1, seed=config.seed, **config.map_options)
+    if name == MODEL:
+        options = {"model": config.model, "model_layer": config.layer, "pool": config.pool or None}
+        phi = build_map(MODEL, 1, 1, seed=0, **options)
         return phi, phi.embed([document])[0]
     text = embed([document])[0]
-    return build_map(config.map, *text.rows.shape, seed=config.seed, **config.map_options), text
+    return build_map(name, *text.rows.shape, seed=0), text
 
 
 def _radius(config: MeasureRequest, text: TextMatrix) -> float | None:
-    """The radius of every ball; None for the map's own. Of a model a share is of the rows' mean
+    """The radius of every ball; None for the map's own. For a model a share is of the rows' mean
     length."""
     if config.share == 1:
         return None
-    length = float(torch.linalg.vector_norm(text.rows, dim=1).mean())
-    return float(
-        f"{config.share * (length if config.map == MODEL else math.sqrt(text.rows.shape[1])):.4g}"
-    )
+    length = math.sqrt(text.rows.shape[1])
+    if config.map == MODEL:
+        length = float(torch.linalg.vector_norm(text.rows, dim=1).mean())
+    return float(f"{config.share * length:.4g}")
 
 
-def shown_text(
+def _pieces(
     content: str, text: TextMatrix, values: Mapping[int, tuple[float, float | None]]
-) -> dict[str, Any]:
+) -> list[str | dict[str, Any]]:
     """The text as it is written, in pieces: strings, and for a searched word what is known of it.
 
     Args:
-        values: by row, what is attained and its upper bound; the row that moves the output most
+        values: by row, what is measured and its upper bound; the row that moves the output most
             speaks for its word.
     """
     pieces: list[Any] = []
-    end = total = 0
+    end = 0
     for word in text.whole_words or ():
-        start = content.find(word.text, end)
-        if start < 0:
+        rows = [row for row in word.rows if row in values]
+        if word.start < end or not rows:
             continue
-        total += 1
-        pieces.append(content[end:start])
-        end = start + len(word.text)
-        row = max(
-            (row for row in word.rows if row in values),
-            key=lambda row: values[row][0],
-            default=None,
-        )
-        if row is None:
-            pieces.append(word.text)
-            continue
+        row = max(rows, key=lambda row: values[row][0])
         value, upper = values[row]
-        known = {"value": value, "upper": upper, "level": level(value)}
-        pieces.append(
-            {"text": word.text, "row": row, **known, "unknown": text.word(row) in UNKNOWN}
-        )
-    kinds = map(unicodedata.bidirectional, content)
-    rtl = next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L"
-    shown = [piece for piece in (*pieces, content[end:]) if piece]
-    return {"pieces": shown, "words": total, "direction": "rtl" if rtl else "ltr"}
+        known = {"text": content[word.start : word.stop], "row": row, "value": value}
+        known |= {"upper": upper, "level": level(value), "unknown": text.word(row) in UNKNOWN}
+        pieces += [content[end : word.start], known]
+        end = word.stop
+    return [piece for piece in (*pieces, content[end:]) if piece]
 
 
 def word_detail(
-    context: TaskContext, request: dict[str, Any], row: int, witness: list[float]
+    request: dict[str, Any], name: str, row: int, witness: list[float]
 ) -> dict[str, Any]:
-    """The word in that row of the text, part by part; the answer is the last part: the farthest of
-    the words that a writer could put there, None where there is none.
+    """What is known of the word in that row of the text under the map of that name, part by part:
+    its attention, the change without it, and the largest change by a word that a writer could put
+    there, None where none is listed.
 
     A map that is sampled on demand reads texts of one length alone: it has a row of zeros for the
     deletion.
     """
     config = MeasureRequest(**request)
-    phi, text = build(config)
+    phi, text = build(config, name)
     delta = torch.tensor(witness, dtype=torch.float64)
-    context.send({"lines": attention_lines(phi, text, row, delta)})
+    detail: dict[str, Any] = {"lines": attention_lines(phi, text, row, delta)}
+    report(detail)
     removal, rows = row_removal(phi, text, row), phi.accept(text.rows)
-    emptied = removal is None
-    if emptied:
-        removal = float(
-            relative_change(phi, rows, torch.tensor([[row]]), -rows[row].view(1, 1, -1))
-        )
-    context.send({"removal": removal, "emptied": emptied})
+    detail["emptied"] = removal is None
+    if removal is None:
+        zeros = -rows[row].view(1, 1, -1)
+        removal = float(relative_change(phi, rows, torch.tensor([[row]]), zeros))
+    detail["removal"] = removal
+    report(detail)
     word = next((word for word in text.whole_words or () if word.rows == (row,)), None)
     others = () if word is None else substitutes(config.text, (word.start, word.stop))[:TRIED]
     if isinstance(phi, TransformerFeatures):
@@ -161,19 +152,19 @@ def word_detail(
         vocabulary = loaded_model("minilm").vocabulary(rescale=True)
     listed = vocabulary.only(name for other in others for name in (other, other.lower()))
     if listed is None:
-        return {"swap": None, "swapped_for": None}
-    swaps = best_swaps(phi, text, [row], vocabulary=listed, search="scan", progress=context.tick)
-    return {"swap": swaps.value, "swapped_for": swaps.swapped_for[0]}
+        return detail | {"swap": None, "swapped_for": None}
+    swaps = best_swaps(phi, text, [row], vocabulary=listed, search="scan", progress=progress())
+    return detail | {"swap": swaps.value, "swapped_for": swaps.swapped_for[0]}
 
 
 def attention_lines(
-    phi: FeatureMap, text: TextMatrix, at: int, delta: torch.Tensor
+    phi: FeatureMap, text: TextMatrix, row: int, delta: torch.Tensor
 ) -> dict[str, Any] | None:
-    """The attention weights while row `at` goes along `delta`, at SHARES; None for maps without
-    attention.
+    """The attention weights while a row moves along `delta`, at SHARES, as `parts.Lines` draws
+    them; None for maps without attention.
 
-    frames[k][j][i] is the weight that word j gives word i; of a longer text the MOST_LINES words
-    that turn most.
+    frames[k][j][i] is the weight that word j gives word i; for a longer text of the MOST_LINES
+    words that turn most. `given` is the mean weight that the other words give the row.
     """
     layer, head = getattr(phi, "layer", 1), getattr(phi, "head", None)
     if not isinstance(phi, AttentionMap) or layer == 0:
@@ -181,25 +172,30 @@ def attention_lines(
     rows, frames = phi.accept(text.rows), []
     for share in SHARES:
         moved = rows.clone()
-        moved[at] += share * delta.to(rows)
+        moved[row] += share * delta.to(rows)
         try:
             weights = phi.attention_of(moved, layer)
         except InputError:  # a transformer that was not loaded to give them
             return None
         frames.append(weights.mean(dim=0) if head is None else weights[head])
     table = torch.stack(frames)
-    turn = (table[-1, :, at] - table[0, :, at]).abs()
-    turn[at] = torch.inf
-    rows_shown = sorted(turn.argsort(descending=True)[:MOST_LINES].tolist())
-    table = table[:, rows_shown][:, :, rows_shown]
-    place = rows_shown.index(at)
-    others = [row for row in range(len(rows_shown)) if row != place]
+    turn = (table[-1, :, row] - table[0, :, row]).abs()
+    turn[row] = torch.inf
+    shown = sorted(turn.argsort(descending=True)[:MOST_LINES].tolist())
+    table = table[:, shown][:, :, shown]
+    place = shown.index(row)
+    others = [other for other in range(len(shown)) if other != place]
+    words, word = [token_name(text.word(row)) for row in shown], token_name(text.word(row))
+    drawn = rounded(table)
     return {
-        "words": [token_name(text.word(row)) for row in rows_shown],
+        "before": {"title": "Before", "words": words, "weights": drawn[0]},
+        "title": f"“{word}” pushed",
+        "slider": f"Push of “{word}”, in percent of the strongest",
+        "words": words,
         "at": [place],
-        "frames": rounded(table),
+        "frames": drawn,
         "given": rounded(table[:, others, place].mean(dim=1)),
-        "left_out": len(rows) - len(rows_shown),
+        "left_out": len(rows) - len(shown),
     }
 
 
