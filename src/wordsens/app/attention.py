@@ -1,10 +1,10 @@
 """The attention of two texts, as figure 1 of the paper draws it: a fold of the first screen."""
 
 from collections.abc import Callable
+from typing import Any
 
-from nicegui import ui
-
-from wordsens.app.parts import Choice, Field, Fold, Lines, Site, Tag, button
+from wordsens.app.parts import Field, Fold, Lines, Tag, button, markup
+from wordsens.app.pool import Pool
 from wordsens.app.work_line import WorkLine
 
 HINT = (
@@ -19,25 +19,25 @@ class AttentionFold:
     """The attention of the model on both texts, by layer and head, for one visitor.
 
     Args:
-        site: the workers.
+        pool: the workers.
         settings: gives the model and the two texts that the screen's answer is of.
     """
 
-    def __init__(self, site: Site, settings: Callable[[], dict[str, str]]):
+    def __init__(self, pool: Pool, settings: Callable[[], dict[str, str]]):
         self._settings = settings
         with Fold("Attention: where the model looks in each text"):
             Tag("p", HINT, "hint")
             with Tag("div", classes="choices wide"):
-                ends = {"least": 1, "most": 12, "step": 1}
+                ends: dict[str, Any] = {"least": 1, "most": 12, "step": 1}
                 self._layer = Field("range", "layer", "Layer", 1, self.run, **ends)
-                self._head = Choice("head", "Head", _MEAN, "", self.run)
+                self._head = Field("select", "head", "Head", "", self.run, options=_MEAN)
             with Tag("div", classes="row-of"):
                 button("Show attention", self.run, id="attend")
-            self._line = WorkLine(site)
+            self._line = WorkLine(pool)
             self._sentence = Tag("p", "", "answer")
             self._lines = Lines()
             with Fold("The numbers"):
-                self._numbers = ui.html("", sanitize=False)
+                self._numbers = markup()
 
     def clear(self) -> None:
         """Show nothing: the texts are others."""
@@ -56,7 +56,7 @@ class AttentionFold:
             return
         self._layer.change(most=answer["layers"])
         heads = {str(number): f"head {number}" for number in range(answer["heads"])}
-        self._head.offer(_MEAN | heads)
+        self._head.change(options=_MEAN | heads)
         self._lines.show(answer["lines"])
         self._sentence.text = answer["sentence"]
         self._numbers.set_content(answer["numbers"])

@@ -5,21 +5,23 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+import pandas as pd
+
 from wordsens.app.parts import (
-    Choice,
     Field,
     Fold,
     LineChart,
-    Shown,
-    Site,
     Tag,
     button,
     curve,
+    markup,
     shipped,
 )
+from wordsens.app.pool import Pool
 from wordsens.app.work_line import WorkLine
+from wordsens.display.html import html_part
 from wordsens.display.numbers import as_sentences
-from wordsens.display.view import Marked, Table
+from wordsens.display.view import Marked, Table, View
 from wordsens.evaluation.guard.judge import CHANGES, MEASURED
 from wordsens.text.pairs import LENGTHS, Pair
 
@@ -47,7 +49,7 @@ class ModelPairs:
     """The lower part of the first screen.
 
     Args:
-        site: the workers.
+        pool: the workers.
         model: the control of the model.
         slid: called with the threshold of the slider.
 
@@ -55,9 +57,9 @@ class ModelPairs:
         check: what the task `check` gave, with its model.
     """
 
-    def __init__(self, site: Site, model: Field, slid: Callable[[float], None]):
+    def __init__(self, pool: Pool, model: Field, slid: Callable[[float], None]):
         self.check = shipped()["check"]
-        self._site, self._model = site, model
+        self._model = model
         self._headline = Tag("h2", aria_live="polite")
         self._changes = Tag("p", "", "answer")
         Tag("p", ABOUT, "hint")
@@ -68,23 +70,26 @@ class ModelPairs:
                     "range", "drag", "Threshold", 0.0, lambda: slid(float(self._slider.value))
                 )
             self._next = Tag("p", "", "takeaway")
-            self._kinds = Shown()
+            self._kinds = markup()
             with Tag("div", classes="choices wide"):
-                every = {EVERY: EVERY}
-                self._kind = Choice("kind", "Pairs of the kind", every, EVERY, self._list)
-                self._outcome = Choice("outcome", "Show", OUTCOMES, FAILURES, self._list)
-            self._listing = Shown()
+                label = "Pairs of the kind"
+                self._kind = Field("select", "kind", label, EVERY, self._list)
+                self._outcome = Field(
+                    "select", "outcome", "Show", FAILURES, self._list, options=OUTCOMES
+                )
+            self._listing = markup()
         with Fold("Your own pairs, or longer ones"):
             with Tag("div", classes="choices"):
-                lengths = {name: name for name in (*LENGTHS, EVERY)}
-                label = "Length of the shipped pairs"
-                self._length = Choice("length", label, lengths, LENGTHS[0])
+                self._length = Field(
+                    *("select", "length", "Length of the shipped pairs", LENGTHS[0]),
+                    options={name: name for name in (*LENGTHS, EVERY)},
+                )
                 self._own = Field("textarea", "own", "Pairs of your own", "", rows=4, hint=HINT)
                 file = Field("file", "own-file", "Or a file of them", "", most=MOST_CHARACTERS + 1)
                 file.on("value", lambda event: self._own.show(str(event.args)))
             with Tag("div", classes="row-of"):
                 button("Check", self.run, id="check")
-        self._line = WorkLine(site)
+        self._line = WorkLine(pool)
         self._threshold, self._slid = self.check["threshold"], slid
         self._prepare()
 
@@ -114,12 +119,12 @@ class ModelPairs:
 
     def _prepare(self) -> None:
         """Fit the slider and the list of kinds to the pairs."""
+        self._rows: Any = pd.DataFrame(self.check["rows"])
         edges = self.check["edges"]
         hint = f"{self.check['threshold']:.3f} keeps nine of ten pairs of the same meaning."
         step = round((edges[1] - edges[0]) / 2, 4)
         self._slider.change(least=edges[0], most=edges[-1], step=step, hint=hint)
-        kinds = (EVERY, *(row["kind"] for row in self.check["rows"]))
-        self._kind.offer({kind: kind for kind in kinds})
+        self._kind.change(options={kind: kind for kind in (EVERY, *self._rows["kind"])})
         self._changes.text = as_sentences(*self.check["changes"])
 
     def draw(self, threshold: float, pair: float | None) -> None:
@@ -128,30 +133,34 @@ class ModelPairs:
         self._threshold = threshold
         if self._slider.value != threshold:  # it may be dragged right now
             self._slider.show(threshold)
-        wrong, right = self._hits(same=False), self._hits(same=True)
-        opposites, same = (
-            sum(row["same"] is meaning for row in self.check["rows"]) for meaning in (False, True)
-        )
+        rows = self._rows.assign(hit=self._rows["value"] >= threshold)
+        self._rows, opposites, same = rows, rows[~rows["same"]], rows[rows["same"]]
         whose = "the package’s " if self.check["stand_ins"] else ""
         self._headline.text = (
-            f"At threshold {threshold:g}, {self.check['model']} wrongly accepts {len(wrong)} of "
-            f"{opposites} pairs with different meanings and correctly accepts {len(right)} of "
-            f"{whose}{same} pairs with the same meaning."
+            f"At threshold {threshold:g}, {self.check['model']} wrongly accepts "
+            f"{opposites['hit'].sum()} of {len(opposites)} pairs with different meanings and "
+            f"correctly accepts {same['hit'].sum()} of {whose}{len(same)} pairs with the same "
+            "meaning."
         )
         marks = [_mark(threshold, f"threshold {threshold:g}", "end", "solid")]
         if pair is not None:
             marks.append(_mark(pair, f"your two texts {pair:.3f}", "insideMiddleTop", "dotted"))
-        self._draw_chart(opposites, same, marks)
-        self._next.text = f"Next: {self._next_step(wrong, right)}"
-        self._kinds.show(self._kind_table())
+        self._draw_chart(len(opposites), len(same), marks)
+        self._next.text = f"Next: {self._next_step(opposites, same)}"
+        passed = opposites["hit"] & ~opposites["refused"]
+        kinds = (
+            opposites.assign(passed=passed)
+            .groupby("kind")
+            .agg(
+                **{"pairs": ("hit", "size"), "wrong hits": ("hit", "sum")},
+                **{"with the guard": ("passed", "sum"), "share": ("hit", "mean")},
+            )
+        )
+        worst = kinds.sort_values("share", ascending=False).drop(columns="share").reset_index()
+        title = "Pairs with different meanings, by kind"
+        table = Table(title, worst.to_dict("list"), most=len(worst))
+        self._kinds.set_content(html_part(View("", (table,))))
         self._list()
-
-    def _hits(self, *, same: bool) -> list[dict[str, Any]]:
-        return [
-            row
-            for row in self.check["rows"]
-            if row["same"] is same and row["value"] >= self._threshold
-        ]
 
     def _draw_chart(self, opposites: int, same: int, marks: list[dict[str, Any]]) -> None:
         edges = self.check["edges"]
@@ -170,68 +179,44 @@ class ModelPairs:
             ]
         )
 
-    def _next_step(self, wrong: list[dict[str, Any]], right: list[dict[str, Any]]) -> str:
+    def _next_step(self, opposites: Any, same: Any) -> str:
         """The command that helps most against the wrong hits."""
         model, own = self.check["model"], self.check["own"]
-        refused, lost = (sum(row["refused"] for row in rows) for rows in (wrong, right))
-        if not wrong:
+        wrong, right = opposites[opposites["hit"]], same[same["hit"]]
+        refused, lost = wrong["refused"].sum(), right["refused"].sum()
+        if not len(wrong):
             return (
                 f"“wordsens calibrate {model} --pairs FILE” says how sure that is for pairs like "
                 "yours."
             )
-        whose = "of these pairs, yours," if own else "of these pairs, which are the package’s own,"
-        guarded = (
-            f"{whose} it refuses {refused} of the {len(wrong)} wrong hits, and {lost} of the "
-            f"{len(right)} right ones"
-        )
-        guarded += "" if own else f"; {MEASURED}"
-        if 2 * refused >= len(wrong):
-            return (
-                f"check cache hits with the guard (wordsens guard): {guarded}. Then “wordsens "
-                f"calibrate {model} --pairs FILE --guard” finds the threshold for your budget of "
-                "wrong hits."
-            )
+        measured = "" if own else f" ({MEASURED})"
         return (
-            f"“wordsens tune {model} FOLDER --pairs FILE” trains the model to tell such pairs "
-            f"apart. The guard reaches less: {guarded}."
+            f"check cache hits with the guard (wordsens guard): it refuses {refused} of the "
+            f"{len(wrong)} wrong hits, and {lost} of the {len(right)} right ones{measured}. Then "
+            f"“wordsens calibrate {model} --pairs FILE --guard” finds the threshold for your "
+            f"budget of wrong hits, and “wordsens tune {model} FOLDER --pairs FILE” trains the "
+            "model to tell such pairs apart."
         )
-
-    def _kind_table(self) -> Table:
-        """One row per kind of opposite: how many are hits, and how many with the guard behind the
-        threshold; the worst first."""
-        opposites = [row for row in self.check["rows"] if not row["same"]]
-        rows = []
-        for kind in dict.fromkeys(row["kind"] for row in opposites):
-            members = [row for row in opposites if row["kind"] == kind]
-            hits = [row for row in self._hits(same=False) if row["kind"] == kind]
-            rows.append((kind, len(members), len(hits), sum(not row["refused"] for row in hits)))
-        rows.sort(key=lambda row: -row[2] / row[1])
-        headings = "kind", "pairs", "wrong hits", "with the guard"
-        title = "Pairs with different meanings, by kind"
-        return Table.of_rows(title, headings, rows, most=len(rows))
 
     def _list(self) -> None:
         """List the pairs of the chosen kind and outcome: failures first, the worst on top."""
-        kind, outcome = self._kind.value, self._outcome.value
+        rows, kind, outcome = self._rows, self._kind.value, self._outcome.value
+        failed = rows["hit"] != rows["same"]
+        wanted = {EVERY: failed | True, HITS: rows["hit"], FAILURES: failed}[outcome]
+        chosen = rows[wanted & rows["kind"].isin([kind] if kind != EVERY else rows["kind"])]
+        order = chosen["value"].where(chosen["same"], -chosen["value"])
+        worst = chosen.assign(order=order).sort_values(["same", "order"])[:LISTED]
         cells = []
-        for row in sorted(self.check["rows"], key=_worst_first):
-            hit, same = row["value"] >= self._threshold, row["same"]
-            wanted = outcome == EVERY or (hit if outcome == HITS else hit != same)
-            if not wanted or kind not in (EVERY, row["kind"]):
-                continue
-            changed = Pair("", row["first"], row["second"], same).changed
-            texts = zip((row["first"], row["second"]), changed, strict=True)
-            marked = (Marked(text, tuple(parts.split(" ... "))) for text, parts in texts)
-            judged = f"{'right' if hit == same else 'wrong'} {'hit' if hit else 'miss'}"
-            cells.append((f"{row['value']:.3f}", judged, row["kind"], *marked))
-        title = f"{min(LISTED, len(cells))} of {len(cells)} pairs, the worst first"
+        for row in worst.itertuples():
+            texts = row.first, row.second
+            changed = Pair("", *texts, row.same).changed
+            marked = map(Marked, texts, (tuple(parts.split(" ... ")) for parts in changed))
+            judged = f"{'right' if row.hit == row.same else 'wrong'} {'hit' if row.hit else 'miss'}"
+            cells.append((f"{row.value:.3f}", judged, row.kind, *marked))
+        title = f"{len(worst)} of {len(chosen)} pairs, the worst first"
         headings = self.check["score"], "", "kind", "first", "second"
-        table = Table.of_rows(title, headings, cells[:LISTED])
-        self._listing.show(table if cells else "No such pair.")
-
-
-def _worst_first(row: dict[str, Any]) -> tuple[bool, float]:
-    return row["same"], row["value"] if row["same"] else -row["value"]
+        table = Table.of_rows(title, headings, cells) if cells else "No such pair."
+        self._listing.set_content(html_part(View("", (table,))))
 
 
 def _mark(value: float, label: str, position: str, line: str) -> dict[str, Any]:

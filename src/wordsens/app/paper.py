@@ -5,7 +5,8 @@ from typing import Any
 
 from nicegui import ui
 
-from wordsens.app.parts import Field, LineChart, Lines, Site, Tag, button, curve, screen
+from wordsens.app.parts import Field, LineChart, Lines, Tag, button, curve, screen
+from wordsens.app.pool import Pool
 from wordsens.app.request import EXAMPLES
 from wordsens.app.work_line import WorkLine
 
@@ -80,7 +81,7 @@ class Experiment:
     """A step: its text, its button and line of work, its result, and what to remember after it.
 
     Args:
-        site: the workers.
+        pool: the workers.
         number: of the step.
         task: of the experiment.
         arguments: gives the arguments of the task as it starts.
@@ -89,7 +90,7 @@ class Experiment:
 
     def __init__(
         self,
-        site: Site,
+        pool: Pool,
         number: int,
         task: str,
         arguments: Callable[[], dict[str, Any]] = dict,
@@ -106,7 +107,7 @@ class Experiment:
             self.controls = Tag("div")
             with Tag("div", classes="row-of"):
                 button(action, self.start, main=True, id=f"run-{number}")
-            self._line = WorkLine(site)
+            self._line = WorkLine(pool)
             self._sentence = Tag("p", "", "answer", role="status")
             self._chart = LineChart(*chart) if chart else None
             self._lines = Lines()
@@ -136,7 +137,7 @@ class Experiment:
 class PaperScreen:
     """The screen of one visitor."""
 
-    def __init__(self, site: Site, query: dict[str, str]):
+    def __init__(self, pool: Pool, query: dict[str, str]):
         with screen("/paper"):
             with Tag("section"):
                 Tag("h1", "The paper in three steps")
@@ -148,13 +149,13 @@ class PaperScreen:
             sensitivity = {"name": "word sensitivity S", "type": "log", "logBase": 2}
             error = {"name": "squared error on the changed text", "min": 0}
             by_length = "Word sensitivity by length", words, sensitivity
-            Experiment(site, 1, "lengths", chart=by_length)
-            proof = Experiment(site, 2, "theorem", lambda: {"text": text.value, "word": word.value})
+            Experiment(pool, 1, "lengths", chart=by_length)
+            proof = Experiment(pool, 2, "theorem", lambda: {"text": text.value, "word": word.value})
             with proof.controls:
                 Tag("p", FORMULA, "formula", tabindex="0")
                 label = "The word that is pushed"
                 word = Field("text", "theorem-word", label, "not", entered=proof.start)
-            Experiment(site, 3, "learning", chart=("The least error by γ", {"name": "γ"}, error))
+            Experiment(pool, 3, "learning", chart=("The least error by γ", {"name": "γ"}, error))
 
     async def visit(self) -> None:
         """Nothing: steps run as they come into view."""

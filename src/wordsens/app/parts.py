@@ -2,25 +2,16 @@
 look of reports."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-from wordsens.app.pool import Pool
-from wordsens.app.settings import AppSettings
-from wordsens.display.html import html_part
-from wordsens.display.view import View
-from wordsens.errors import MissingExtraError
-from wordsens.files import packaged_files, packaged_text
+from nicegui import ui
+from nicegui.elements.mixins.text_element import TextElement
 
-try:
-    from nicegui import ui
-    from nicegui.elements.mixins.text_element import TextElement
-except ImportError as error:
-    raise MissingExtraError("nicegui", "app", "the page") from error
+from wordsens.files import packaged_files, packaged_text
 
 _STATIC = packaged_files("app/static")
 
@@ -35,14 +26,6 @@ _NEXT_SCHEME = f"""() => {{
   localStorage.wordsensTheme = schemes[(schemes.indexOf(localStorage.wordsensTheme ?? "") + 1) % 3];
   {_SCHEME};
 }}"""
-
-
-@dataclass(frozen=True)
-class Site:
-    """The settings and the workers of all visitors."""
-
-    settings: AppSettings
-    pool: Pool
 
 
 @cache
@@ -97,16 +80,9 @@ class Tag(TextElement):
         self.props.update({name.replace("_", "-"): value for name, value in attributes.items()})
 
 
-class Shown(ui.html):
-    """A view, in the look of reports."""
-
-    def __init__(self, classes: str = ""):
-        super().__init__("", sanitize=False)  # its texts are escaped
-        self.classes(classes)
-
-    def show(self, *parts: Any, notes: Sequence[str] = ()) -> None:
-        """Show these parts of a view."""
-        self.set_content(html_part(View("", parts, notes=tuple(notes))))
+def markup(classes: str = "") -> ui.html:
+    """A place for parts of a report, whose texts are escaped."""
+    return ui.html("", sanitize=False).classes(classes)
 
 
 class Fold(Tag):
@@ -153,7 +129,7 @@ class Field(ui.element, component=_STATIC["control.js"]):
         changed: called after every change.
         entered: called at Enter, and where a control that is `saved` has what was typed before the
             page was opened again.
-        more: further arguments of `static/control.js`.
+        more: further arguments, as for `change`.
     """
 
     def __init__(
@@ -169,9 +145,9 @@ class Field(ui.element, component=_STATIC["control.js"]):
         super().__init__()
         self.value, self._changed = value, changed
         self.props.update({"kind": kind, "name": name, "label": label, "value": value, "turn": 0})
-        self.props.update(more)
         self.on("value", self._take)
         self.on("enter", entered, args=[])
+        self.change(**more)
 
     def _take(self, event: Any) -> Any:
         self.value = event.args
@@ -182,26 +158,15 @@ class Field(ui.element, component=_STATIC["control.js"]):
         self.value = value
         self.change(value=value, turn=self.props["turn"] + 1)
 
-    def change(self, **more: Any) -> None:
-        """Change arguments of `static/control.js`."""
+    def change(self, *, options: Mapping[str, str] | None = None, **more: Any) -> None:
+        """Change arguments of `static/control.js`; of a list its options, values with their names,
+        of which the first is chosen where the value is none."""
+        if options is not None:
+            more["options"] = list(options.items())
+            if self.value not in options:
+                self.show(next(iter(options)))
         self.props.update(more)
         self.update()
-
-
-class Choice(Field):
-    """A list to choose from; `options` are the values with their names."""
-
-    def __init__(
-        self, name: str, label: str, options: dict[str, str], value: str, *called: Any, **more: Any
-    ):
-        super().__init__("select", name, label, value, *called, **more)
-        self.offer(options)
-
-    def offer(self, options: dict[str, str]) -> None:
-        """Change the options; the first is chosen where the value is none of them."""
-        self.change(options=list(options.items()))
-        if self.value not in options:
-            self.show(next(iter(options)))
 
 
 class ColouredWords(ui.element, component=_STATIC["words.js"]):
@@ -209,7 +174,7 @@ class ColouredWords(ui.element, component=_STATIC["words.js"]):
 
     def __init__(self, picked: Callable[[int], Any]):
         super().__init__()
-        self.props.update({"label": "", "pieces": [], "direction": "ltr"})
+        self.show(label="", pieces=[])
         self.on("pick", lambda event: picked(int(event.args)))
 
     def show(self, **arguments: Any) -> None:

@@ -3,9 +3,9 @@ numbers."""
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ValidationError, ValidationInfo, field_validator
 
 from wordsens.errors import require_choice
 from wordsens.maps.registry import MAPS, MODEL, plain_name
@@ -33,8 +33,6 @@ CHOICES = {
         "thorough": "thorough",
     },
 }
-
-LEAST_SHARE, MOST_SHARE = 0.05, 2.0
 
 # Texts that the page offers, all our own; the first is measured beforehand.
 EXAMPLES = {
@@ -70,7 +68,6 @@ class MeasureRequest(BaseModel, frozen=True):
         map, search, pool: one of CHOICES; pool "" for all rows.
         model: its name, for the map "model".
         layer: of the model.
-        share: the radius over its default: sqrt(d), or for a model the word's own length.
     """
 
     text: str = ""
@@ -78,7 +75,6 @@ class MeasureRequest(BaseModel, frozen=True):
     model: str = "minilm"
     layer: int = -1
     pool: str = ""
-    share: Annotated[float, Field(ge=LEAST_SHARE, le=MOST_SHARE)] = 1.0
     search: str = "quick"
 
     @field_validator(*CHOICES)
@@ -94,10 +90,10 @@ class MeasureRequest(BaseModel, frozen=True):
         """The request with these values, and the names of those that the page does not offer, which
         keep their defaults.
 
-        >>> values = {"map": "rf", "share": "much", "layer": "2"}
+        >>> values = {"map": "rf", "search": "all", "layer": "2"}
         >>> request, wrong = MeasureRequest.of(values, MeasureRequest(), ["minilm"])
         >>> request.layer, wrong
-        (2, ['share'])
+        (2, ['search'])
         """
         wrong = []
         try:
@@ -127,13 +123,13 @@ class MeasureRequest(BaseModel, frozen=True):
         name = CHOICES["map"][self.map].removeprefix("a ")
         return f"{name[0].upper()}{name[1:]}"
 
-    def command(self, name: str, radius: float | None) -> str:
-        """The command that gives the same numbers of a map; `radius` None for the default."""
+    def command(self, name: str) -> str:
+        """The command that gives the same numbers of a map."""
         words = ["wordsens", "measure", self.text, "--map", name, "--search", self.search]
         if name == MODEL:
             words += ["--model", self.model, "--layer", str(self.layer)]
             words += ["--pool", self.pool] if self.pool else []
-        return shlex.join(words + ([] if radius is None else ["--radius", repr(radius)]))
+        return shlex.join(words)
 
     def query(self) -> dict[str, str]:
         """The settings that differ from the defaults, for a link, without the text."""

@@ -1,39 +1,27 @@
 """The server: its screens, who may enter, its workers, and how it ends."""
 
 import asyncio
-import os
 import signal
 import socket
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
+import uvicorn
+from fastapi import FastAPI, Request
+from nicegui import Client, app, core, ui
+from nicegui.page import page
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
 from wordsens.app.entrance import HEADERS, Entrance
-from wordsens.app.settings import AppSettings
-from wordsens.errors import InputError, MissingExtraError, argument
-from wordsens.workers import WorkerPool
-
-# Nothing is stored; NiceGUI only wants to know where it would be.
-os.environ.setdefault(
-    "NICEGUI_STORAGE_PATH", str(Path(tempfile.gettempdir()) / "wordsens-no-storage")
-)
-
-try:
-    import uvicorn
-    from fastapi import FastAPI, Request
-    from nicegui import Client, app, core, ui
-    from nicegui.page import page
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
-except ImportError as error:
-    raise MissingExtraError("nicegui", "app", "the page") from error
-
 from wordsens.app.paper import PaperScreen
-from wordsens.app.parts import Site, Tag, screen
+from wordsens.app.parts import Tag, screen
 from wordsens.app.pool import Pool
+from wordsens.app.settings import AppSettings
 from wordsens.app.two_texts import TwoTexts
 from wordsens.app.why import Why
+from wordsens.errors import InputError, argument
+from wordsens.workers import WorkerPool
 
 # Seconds that open connections are waited for at Ctrl-C.
 CLOSING_SECONDS = 1
@@ -51,7 +39,7 @@ def serve(settings: AppSettings, started: Callable[[str], None]) -> None:
     with _listening(settings) as listener, WorkerPool(settings.workers) as workers:
         pool = Pool(settings, workers)
         config = uvicorn.Config(
-            _application(Site(settings, pool)),
+            _application(pool),
             log_level="warning",
             timeout_graceful_shutdown=CLOSING_SECONDS,
             server_header=False,
@@ -109,13 +97,13 @@ def _listening(settings: AppSettings) -> socket.socket:
         ) from error
 
 
-def _application(site: Site) -> FastAPI:
+def _application(pool: Pool) -> FastAPI:
     """The screens, as NiceGUI serves them."""
 
-    def add(path: str, build: Callable[[Site, dict[str, str]], Any]) -> None:
+    def add(path: str, build: Callable[[Pool, dict[str, str]], Any]) -> None:
         @ui.page(path)
         async def _(request: Request) -> None:
-            built = build(site, dict(request.query_params))
+            built = build(pool, dict(request.query_params))
             try:
                 await ui.context.client.connected()
             except TimeoutError:  # of a program that only fetched the page
@@ -143,7 +131,7 @@ def _application(site: Site) -> FastAPI:
         tailwind=False,
         show_welcome_message=False,
     )
-    return guarded(application, site.settings)
+    return guarded(application, pool.settings)
 
 
 def guarded(application: FastAPI, settings: AppSettings) -> FastAPI:

@@ -4,22 +4,20 @@ known meaning."""
 import math
 from typing import Any
 
-from nicegui import ui
-
 from wordsens.app.attention import AttentionFold
 from wordsens.app.model_pairs import ModelPairs
 from wordsens.app.parts import (
-    Choice,
     Field,
     Fold,
-    Site,
     Stale,
     Tag,
     button,
+    markup,
     screen,
     set_address,
     shipped,
 )
+from wordsens.app.pool import Pool
 from wordsens.app.request import PAIRS
 from wordsens.app.work_line import WorkLine
 from wordsens.evaluation.guard.judge import ADVICE
@@ -45,8 +43,8 @@ NEEDLESS = (
 class TwoTexts:
     """The screen of one visitor, with the settings of the link."""
 
-    def __init__(self, site: Site, query: dict[str, str]):
-        self._site, self._result = site, shipped()["two_texts"]
+    def __init__(self, pool: Pool, query: dict[str, str]):
+        self._pool, self._result = pool, shipped()["two_texts"]
         # The settings of the result.
         self._drawn = {name: self._result[name] for name in ("model", "first", "second")}
         with screen("/"), Tag("div", classes="stage"):
@@ -56,17 +54,17 @@ class TwoTexts:
                 Tag("p", LEAD, "lead")
                 self._sentences = Tag("p", "", "answer", role="status")
                 self._advice = Tag("p", "", "takeaway")
-                self._words = ui.html("", sanitize=False)
+                self._words = markup()
                 self._more = Fold(
                     "All numbers: delete, replace or perturb each word; pairs of words"
                 )
                 with self._more:
-                    self._numbers = ui.html("", sanitize=False)
-                self._attention = AttentionFold(site, lambda: self._drawn)
+                    self._numbers = markup()
+                self._attention = AttentionFold(pool, lambda: self._drawn)
             with Tag("section", classes="form", aria_label="Your texts"):
                 self._form(query)
             with Tag("section", classes="details", aria_label="The model"):
-                self._pairs = ModelPairs(site, self._model, self._slide)
+                self._pairs = ModelPairs(pool, self._model, self._slide)
         typed, known = _number(query.get("threshold", "")), self._pairs.check["threshold"]
         self._threshold = round(known, 2)
         if typed is not None and self._pairs.allows(typed):
@@ -89,14 +87,14 @@ class TwoTexts:
             )
             for name, label in (("first", "A text"), ("second", "Another text"))
         }
-        models = {name: name for name in self._site.settings.models}
+        models = {name: name for name in self._pool.settings.models}
         model = query.get("model", "")
-        self._model = Choice("model", "Model", models, model, self._mark)
+        self._model = Field("select", "model", "Model", model, self._mark, options=models)
         label = "Your threshold"
         self._typed = Field("number", "threshold", label, "", self._type, self.run, step=0.01)
         with Tag("div", classes="row-of"):
             button("Compare", self.run, main=True, id="run")
-        self._line = WorkLine(self._site, KEPT)
+        self._line = WorkLine(self._pool, KEPT)
         with Fold("Examples"), Tag("div", classes="row-of"):
             for name, pair in PAIRS.items():
                 button(name, lambda pair=pair: self._take(*pair))
@@ -137,7 +135,7 @@ class TwoTexts:
 
     async def run(self) -> None:
         """Compare the texts, and check the model where its pairs are those of another."""
-        settings, most = self._settings(), self._site.settings.max_words
+        settings, most = self._settings(), self._pool.settings.max_words
         if not all(1 <= len(settings[name].split()) <= most for name in self._texts):
             self._line.drop()
             self._line.say(f"Give two texts, of one to {most:,} words each.", problem=True)

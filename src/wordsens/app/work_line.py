@@ -8,8 +8,8 @@ from typing import Any
 
 from nicegui import ui
 
-from wordsens.app.parts import Site, Tag, button
-from wordsens.app.pool import Job
+from wordsens.app.parts import Tag, button
+from wordsens.app.pool import Job, Pool
 from wordsens.errors import WordsensError
 
 # Seconds before a remaining time is shown: earlier it is a guess.
@@ -20,32 +20,28 @@ class WorkLine:
     """One visitor's work on one form: one task at a time.
 
     Args:
-        site: the workers.
+        pool: the workers.
         kept: what the page shows after Cancel.
     """
 
-    def __init__(self, site: Site, kept: str = "The page shows what it showed before."):
-        self._site, self._kept = site, kept
+    def __init__(self, pool: Pool, kept: str = "The page shows what it showed before."):
+        self._pool, self._kept = pool, kept
         self._job: Job | None = None
         self._visitor = ui.context.client.id
         with Tag("div", classes="work"):
             self._bar = Tag("progress", max="1", aria_label="Progress")
             self._message = Tag("span", "", "message", role="status")
-            self._cancel = button("Cancel", self._end_job, data_cancel="")
+            self._cancel = button(
+                "Cancel", lambda: self._job and self._job.cancel(), data_cancel=""
+            )
         self._show_running(False)
-        ui.context.client.on_delete(self._leave)
-
-    def _end_job(self) -> None:
-        if self._job is not None:
-            self._job.cancel()
-
-    def _leave(self) -> None:
-        self._end_job()
-        self._job = None
+        ui.context.client.on_delete(self.drop)
 
     def drop(self) -> None:
-        """End the task without a word: the visitor wants something else."""
-        self._leave()
+        """End the task without a word: the visitor is gone, or wants something else."""
+        job, self._job = self._job, None
+        if job is not None:
+            job.cancel()
         self._show_running(False)
 
     def say(self, message: str, *, problem: bool = False) -> None:
@@ -69,13 +65,13 @@ class WorkLine:
                 show(part)
 
         try:
-            job = self._site.pool.submit(name, arguments, self._visitor, take)
+            job = self._pool.submit(name, arguments, self._visitor, take)
         except WordsensError as error:
             self.say(str(error), problem=True)
             return None
         self._job, began = job, time.monotonic()
         self._show_running(True)
-        before = self._site.pool.place_of(job) - 1
+        before = self._pool.place_of(job) - 1
         self.say(f"Waiting: {before} before this one." if before > 0 else "Starting …")
         self._bar.props(remove="value")
         await asyncio.wait([job])

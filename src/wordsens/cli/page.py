@@ -11,6 +11,7 @@ from wordsens.app.settings import AppSettings
 from wordsens.cli.options import AsJson, Quiet, Show, takes
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import notice, stdout
+from wordsens.errors import require_extra
 from wordsens.version import __version__
 
 
@@ -62,6 +63,7 @@ def page(options: PageOptions) -> None:
 
     Example: wordsens app --open
     """
+    require_extra("app", "the page", "nicegui")
     from wordsens.app.serve import serve
 
     if not options.loopback and not options.quiet:

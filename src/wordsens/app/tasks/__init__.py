@@ -36,5 +36,5 @@ def warm_up(models: Sequence[str]) -> None:
     for model in reversed(models):
         loaded_model(model)
     request = MeasureRequest(text="one two three", map="raf").model_dump()
-    witnesses = measure(request)["raf"]["witnesses"]
-    word_detail(request, "raf", 0, witnesses[0])
+    words = measure(request)["maps"]["raf"]["words"]
+    word_detail(request, 0, {"raf": words[0]})

@@ -31,9 +31,12 @@ SEARCHED = 4
 def lengths() -> dict[str, Any]:
     """Step 1: S of random texts by their length; dashed, the prediction, at the lengths at which it
     was compared with measurements."""
-    measured: dict[str, list[list[float]]] = {name: [] for name in NAMES}
-    predicted: dict[str, list[list[float]]] = {name: [] for name in NAMES}
-    curves: list[dict[str, Any]] = []
+    curves = {
+        (name, dashed): _curve(name, f"{NAMES[name]}{', predicted' * dashed}", [], dashed=dashed)
+        for name in NAMES
+        for dashed in (False, True)
+    }
+    drawn = []
     for done, n in enumerate(SIZES, start=1):
         X = gaussian_text(n, DIMENSION, seed=n)
         words = range(min(n, SEARCHED))
@@ -42,27 +45,20 @@ def lengths() -> dict[str, Any]:
             result = word_sensitivity(
                 phi, X, words, search="quick", certificate=False, progress=lambda *_: report()
             )
-            measured[name].append([n, result.value])
+            curves[name, False]["points"].append((n, result.value))
             theory = predict(phi, X, words=len(words))
             if theory is not None and theory.in_range:
-                predicted[name].append([n, theory.value])
-        curves = [
-            *(_curve(name, NAMES[name], points) for name, points in measured.items()),
-            *(
-                _curve(name, f"{NAMES[name]}, predicted", points, dashed=True)
-                for name, points in predicted.items()
-                if points
-            ),
-        ]
-        report({"share": done / len(SIZES), "curves": curves})
-    (n, first), *_, (m, last) = measured["rf"]
+                curves[name, True]["points"].append((n, theory.value))
+        drawn = [each for each in curves.values() if each["points"]]
+        report({"share": done / len(SIZES), "curves": drawn})
+    (n, first), *_, (m, last) = curves["rf", False]["points"]
     sentence = (
         f"From {n} to {m} words the fully connected layer’s sensitivity falls from {first:.2f} to "
         f"{last:.2f}. Measured: the largest change found for {SEARCHED} words of a random text, in "
         f"{DIMENSION} dimensions. Dashed: what theory predicts, at the lengths at which it was "
         "compared with measurements."
     )
-    return {"curves": curves, "sentence": sentence}
+    return {"curves": drawn, "sentence": sentence}
 
 
 def theorem(text: str, word: str) -> dict[str, Any]:
@@ -86,7 +82,7 @@ def theorem(text: str, word: str) -> dict[str, Any]:
         f"the opposite way: {witness.opposite_value:.2f}). The proof guarantees that at least one "
         f"of these two pushes moves the output by {witness.guarantee:.2f} times its size."
     )
-    lines = attention_lines(phi, X, witness.word, witness.perturbation)
+    lines, _ = attention_lines(phi, X, witness.word, witness.perturbation)
     return {"lines": lines, "sentence": sentence}
 
 
@@ -105,8 +101,7 @@ def learning() -> dict[str, Any]:
     texts = [gaussian_text(*size, seed=seed) for seed in range(1, TEXTS + 1)]
     labels = [1, -1] * (TEXTS // 2)
     new = gaussian_text(*size, seed=0)
-    limits = [place / 20 for place in range(2, 36)]
-    bound = [[gamma, (2 - gamma) ** 2] for gamma in limits]
+    bound = [(place / 20, (2 - place / 20) ** 2) for place in range(2, 36)]
     curves = [_curve("rf", "(2 − γ)², of the theorems", bound, dashed=True)]
     errors: dict[str, float] = {}
     for done, (name, title) in enumerate(NAMES.items(), start=1):

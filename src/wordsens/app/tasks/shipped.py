@@ -25,12 +25,10 @@ def shipped_results() -> dict[str, Any]:
     torch.set_num_threads(1)
     request = MeasureRequest(text=next(iter(EXAMPLES.values()))).model_dump()
     comparison = measure(request)
+    words = {name: answer.pop("words") for name, answer in comparison["maps"].items()}
     details = {
-        name: {
-            row: word_detail(request, name, row, witness)
-            for row, witness in answer.pop("witnesses").items()
-        }
-        for name, answer in comparison.items()
+        row: word_detail(request, row, {name: known[row] for name, known in words.items()})
+        for row in words["raf"]
     }
     first, second = next(iter(PAIRS.values()))
     texts = {"model": MODEL, "first": first, "second": second}
@@ -42,16 +40,10 @@ def shipped_results() -> dict[str, Any]:
     }
 
 
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _rounded(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
 if __name__ == "__main__":
     path = packaged_files("app/static")["app.css"].with_name("examples.json")
-    document = json.dumps(_rounded(shipped_results()), ensure_ascii=False, separators=(",", ":"))
+    exact = json.dumps(shipped_results())
+    rounded = json.loads(exact, parse_float=lambda digits: float(f"{float(digits):.6g}"))
+    document = json.dumps(rounded, ensure_ascii=False, separators=(",", ":"))
     path.write_text(f"{document}\n", encoding="utf-8")
     print(f"{path}: {path.stat().st_size:,} bytes", file=sys.stderr)
