@@ -53,14 +53,15 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
         chosen = sampled_words(phi, len(text), 0)
         plan = {"search": config.search, "progress": progress(place, len(config.maps))}
         result = word_sensitivity(phi, text, chosen, **plan)
-        columns = result.columns()
-        known = zip(
-            *(columns["sensitivity"], columns["upper"], result.perturbations.tolist()), strict=True
-        )
+        columns, pushes = result.columns(), result.perturbations.tolist()
+        known = zip(columns["sensitivity"], columns["upper"], pushes, strict=True)
         words = dict(zip(columns["word"], known, strict=True))
         pieces, title = _pieces(config.text, text, words), NAMES.get(name, config.title)
+        count = sum(not isinstance(each, str) for each in pieces)
+        total = len(text.whole_words or ())
+        searched = "" if count == total else f" ({count} of {total} words searched)"
         answers[name] = {
-            "title": f"{title}: {number(result.value)}",
+            "title": f"{title}: {number(result.value)}{searched}",
             "pieces": pieces,
             "row": result.word,
             "words": words,
@@ -68,7 +69,7 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
         predicted = predict(phi, text, words=len(words))
         theory = predicted.value if predicted is not None and predicted.in_range else None
         rows.append((title, result.value, result.upper, theory, _word_at(text, result.word)))
-        notes += [*_left_out(title, pieces, text), *result.notes]
+        notes += [*_unknown(pieces), *result.notes]
         if result.rigor not in (None, CERTIFIED):
             notes.append(f"{title}: the upper bound holds {result.rigor}.")
         commands.append(config.command(name))
@@ -76,8 +77,10 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
         "At most: proved, for any push of a word within its own length. Theory: a prediction for "
         "large d, not a bound."
     )
-    headings, coloured = ("", "highest found", "at most", "theory", "word"), ("highest found",)
-    table = Table.of_rows("", headings, rows, note=meaning, coloured=coloured)
+    headings = "", "highest found", "at most", "theory", "word"
+    columns = dict(zip(headings, zip(*rows, strict=True), strict=True))
+    known = {name: cells for name, cells in columns.items() if any(cells)}
+    table = Table("", known, note=meaning, coloured=("highest found",))
     return {
         "headline": _headline(config, [number(value) for _, value, *_ in rows]),
         "table": html_part(View("", (table,), notes=tuple(dict.fromkeys(notes)))),
@@ -121,18 +124,16 @@ def _word_at(text: TextMatrix, row: int) -> str:
     return next(words, text.word(row))
 
 
-def _left_out(title: str, pieces: Sequence[str | dict[str, Any]], text: TextMatrix) -> list[str]:
-    """Words that were not searched, and words that the vocabulary does not have."""
-    words, notes = [piece for piece in pieces if not isinstance(piece, str)], []
-    if len(words) < (total := len(text.whole_words or ())):
-        notes.append(f"{title}: {len(words)} of {total} words were searched.")
+def _unknown(pieces: Sequence[str | dict[str, Any]]) -> list[str]:
+    """A note on words that the vocabulary does not have."""
+    words = [piece for piece in pieces if not isinstance(piece, str)]
     names = dict.fromkeys(f"“{word['text']}”" for word in words if word["unknown"])
-    if names:
-        notes.append(
-            f"Not in this model’s vocabulary: {', '.join(names)}. The model reads the mark [UNK] "
-            "in the place of each, so the number is of the mark, not of the word."
-        )
-    return notes
+    if not names:
+        return []
+    return [
+        f"Not in this model’s vocabulary: {', '.join(names)}. The model reads the mark [UNK] in "
+        "the place of each, so the number is of the mark, not of the word."
+    ]
 
 
 def _headline(config: MeasureRequest, values: Sequence[str]) -> str:
