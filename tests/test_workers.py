@@ -53,6 +53,11 @@ def test_a_worker_that_dies_is_replaced(pool):
 
     with pytest.raises(WorkerDiedError):
         pool.submit(reporting, 10_000, 0.01, part=kill).result(timeout=60)
+    workers = queue.Queue()
+    pool.submit(reporting, 1, part=lambda worker, part: workers.put(worker)).result()
+    idle = workers.get()
+    kill(idle, None)
+    idle.process.join()
     assert pool.submit(reporting, 1).result() == "done"
 
 

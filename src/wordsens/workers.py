@@ -145,7 +145,9 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
 
     def _answer(self, task: bytes, part: Callable[[Worker, Any], None]) -> Any:
         """In a thread, which has a worker of its own: what the task gives there."""
-        worker = getattr(self._of_thread, "worker", None) or self._start()
+        worker = getattr(self._of_thread, "worker", None)
+        if worker is None or not worker.process.is_alive():
+            worker = self._start()
         self._of_thread.worker = None
         try:
             worker.send(task)

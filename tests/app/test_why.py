@@ -20,7 +20,7 @@ KEYS = "/why?map=raf&text=Two+keys+open+one+door."
 HOSTILE = "<script>bad()</script> <img/src=x/onerror=bad()> {{7*7}} ${bad} `x` 😀 לא"
 RIGHT, HOME, CONTROL = "\ue014", "\ue011", "\ue009"
 BOTTOM = (
-    "return Math.max(...[...document.querySelectorAll('.w')].map((w) => "
+    "return Math.max(...[...document.querySelectorAll('.reader .w')].map((w) => "
     "w.getBoundingClientRect().bottom))"
 )
 OPACITY = """
@@ -30,7 +30,7 @@ return Math.max(...[...lines].map((line) => Number(line.getAttribute('stroke-opa
 RANKS = "return arguments[0].map((word) => Number(word.style.getPropertyValue('--rank')))"
 WATCH = """
 window.fewest = 99
-setInterval(() => { window.fewest = Math.min(window.fewest, document.querySelectorAll('.w').length) }, 10)
+setInterval(() => { window.fewest = Math.min(window.fewest, document.querySelectorAll('.reader .w').length) }, 10)
 """  # noqa: E501
 
 

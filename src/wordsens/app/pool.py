@@ -11,8 +11,9 @@ from wordsens.app.worker import do
 from wordsens.errors import BudgetError, WordsensError
 from wordsens.workers import Worker, WorkerDiedError, WorkerPool
 
-# Seconds that a task has to stop by itself, before its worker is ended.
-_PATIENCE = 2.0
+# Seconds that a task has to stop by itself, before its worker is ended: another takes as long to
+# load the models.
+_PATIENCE = 10.0
 
 _LOST = (
     "The process that measured this ended, perhaps for lack of memory. Another takes its place: "
