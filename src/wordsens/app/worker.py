@@ -3,7 +3,6 @@ what went wrong."""
 
 import os
 import sys
-import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,8 +11,6 @@ from typing import Any
 
 from wordsens import errors
 from wordsens.workers import report
-
-_PROGRESS_SECONDS = 0.1
 
 _OUT_OF_MEMORY = (
     "This needs more memory than a measurement may take here. Use a shorter text or another map."
@@ -45,22 +42,6 @@ def do(memory: int, models: Sequence[str], name: str, arguments: dict[str, Any])
             traceback.print_exc(file=sys.stderr)
             sentence = _FAILED.format(name=type(error).__name__)
         raise errors.InputError(sentence) from error
-
-
-def progress(part: int = 0, parts: int = 1) -> Callable[[int, int], None]:
-    """The callback of a computation that is one of so many equal parts of a task: it reports the
-    share that is done."""
-    reported = 0.0
-
-    def report_progress(done: int, total: int) -> None:
-        nonlocal reported
-        if time.monotonic() - reported < _PROGRESS_SECONDS:
-            report()
-            return
-        reported = time.monotonic()
-        report({"share": (part + done / max(total, 1)) / parts})
-
-    return report_progress
 
 
 @cache

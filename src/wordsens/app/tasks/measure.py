@@ -1,12 +1,12 @@
 """One text under the maps that read it, and one of its words in detail."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from wordsens.app.request import BOTH, MeasureRequest
-from wordsens.app.worker import progress
 from wordsens.certificates.base import CERTIFIED
 from wordsens.display.html import html_part
 from wordsens.display.numbers import number
@@ -24,8 +24,12 @@ from wordsens.sensitivity.several_texts import sampled_words
 from wordsens.text.document import Document
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.prediction import predict
+from wordsens.workers import report
 
 NAMES = {"raf": "Attention", "rf": "Fully connected layer"}
+
+# Seconds between two reports of progress.
+PROGRESS_SECONDS = 0.1
 
 # Words that are tried in the place of one: a map that is sampled on demand remembers each.
 TRIED = 12
@@ -263,3 +267,19 @@ def token_name(token: str) -> str:
 def rounded(table: torch.Tensor) -> Any:
     """A table as nested lists of numbers with three decimals."""
     return (table.double() * 1000).round().div(1000).tolist()
+
+
+def progress(part: int = 0, parts: int = 1) -> Callable[[int, int], None]:
+    """The callback of a computation that is one of so many equal parts of a task: it reports the
+    share that is done."""
+    reported = 0.0
+
+    def report_progress(done: int, total: int) -> None:
+        nonlocal reported
+        if time.monotonic() - reported < PROGRESS_SECONDS:
+            report()
+            return
+        reported = time.monotonic()
+        report({"share": (part + done / max(total, 1)) / parts})
+
+    return report_progress

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.app.tasks.measure import rounded, token_name
-from wordsens.app.worker import progress
+from wordsens.app.tasks.measure import progress, rounded, token_name
 from wordsens.display.html import html_part
 from wordsens.display.numbers import as_sentences, percent
 from wordsens.display.view import View, Words
