@@ -30,7 +30,6 @@ LEAD = (
 )
 
 CHANGED = "The texts or the model have changed. Press Compare, or Enter in a text."
-KEPT = "The verdict stays; the numbers of the words are missing."
 THRESHOLD = "A threshold is a cosine from 0 to 1, such as 0.9."
 
 MISSED = "Nothing to do: the cache misses, so the language model is called."
@@ -94,7 +93,7 @@ class TwoTexts:
         self._typed = Field("number", "threshold", label, "", self._type, self.run, step=0.01)
         with Tag("div", classes="row-of"):
             button("Compare", self.run, main=True, id="run")
-        self._line = WorkLine(self._pool, KEPT)
+        self._line = WorkLine(self._pool)
         with Fold("Examples"), Tag("div", classes="row-of"):
             for name, pair in PAIRS.items():
                 button(name, lambda pair=pair: self._take(*pair))
@@ -146,10 +145,13 @@ class TwoTexts:
         set_address("/", {"model": settings["model"], "threshold": f"{self._threshold:g}"})
 
         def show(part: dict[str, Any]) -> None:
-            if "score" in part:
+            if "score" not in part:
+                return
+            if self._drawn is not settings:
                 self._drawn = settings
-                self._draw(part)
-                self._mark()
+                self._attention.clear()
+            self._draw(part)
+            self._mark()
 
         answer = await self._line.run("two_texts", settings, show)
         if answer is not None and self._pairs.check["model"] != settings["model"]:
@@ -158,7 +160,6 @@ class TwoTexts:
 
     def _draw(self, result: dict[str, Any]) -> None:
         self._result = result
-        self._attention.clear()
         self._words.set_content(result["words"])
         self._numbers.set_content(result["numbers"])
         self._more.set_visibility(bool(result["numbers"]))

@@ -17,15 +17,10 @@ ESTIMATE_AFTER = 1.0
 
 
 class WorkLine:
-    """One visitor's work on one form: one task at a time.
+    """One visitor's work on one form: one task at a time."""
 
-    Args:
-        pool: the workers.
-        kept: what the page shows after Cancel.
-    """
-
-    def __init__(self, pool: Pool, kept: str = "The page shows what it showed before."):
-        self._pool, self._kept = pool, kept
+    def __init__(self, pool: Pool):
+        self._pool = pool
         self._job: Job | None = None
         self._visitor = ui.context.client.id
         with Tag("div", classes="work"):
@@ -79,7 +74,7 @@ class WorkLine:
             return None
         self.drop()
         if job.cancelled():
-            self.say(f"Cancelled. {self._kept}")
+            self.say("Cancelled. The page keeps what it shows.")
         elif (error := job.exception()) is not None:
             self.say(str(error), problem=True)
         else:
