@@ -8,7 +8,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 import wordsens
-from wordsens.cli.app import app as cli
+from wordsens.cli.commands import app as cli
 
 project = "wordsens"
 author = "The wordsens authors"

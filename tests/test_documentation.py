@@ -11,7 +11,8 @@ import pytest
 import typer
 
 import wordsens as ws
-from wordsens.cli.app import app
+from wordsens.cli import commands
+from wordsens.cli.commands import app
 from wordsens.maps.registry import MAPS
 from wordsens.sweeps.map_cell import MapCell
 
@@ -93,6 +94,12 @@ def test_every_page_is_in_the_contents() -> None:
     assert {page for page in pages if not page.startswith(("_build", "jupyter_execute"))} - {
         "index"
     } == listed
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_every_command_has_its_options_in_the_reference(name: str) -> None:
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    assert f"```{{wordsens-options}} {name}\n" in page
 
 
 @pytest.mark.parametrize("line", COMMANDS)

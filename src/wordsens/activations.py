@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy.special import ndtr
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, require_positive
+from wordsens.errors import InputError, argument, require_choice, require_positive
 
 Elementwise = Callable[[Tensor], Tensor]
 
@@ -65,7 +65,7 @@ class Activation:
             values = function(nodes)
         except Exception as error:
             raise InputError(
-                f"`activation` ({name}) cannot be applied to a tensor: {error}"
+                f"{argument('activation')} ({name}) cannot be applied to a tensor: {error}"
             ) from error
         if (
             not isinstance(values, Tensor)
@@ -73,8 +73,8 @@ class Activation:
             or not bool(values.isfinite().all())
         ):
             raise InputError(
-                f"`activation` ({name}) must give one finite number for each entry of a tensor, "
-                "such as torch.sin"
+                f"{argument('activation')} ({name}) must give one finite number for each entry of "
+                "a tensor, such as torch.sin"
             )
         density = torch.exp(-nodes.square() / 2) / math.sqrt(2 * math.pi)
         mean_square = float(torch.trapezoid(values.square() * density, nodes))

@@ -72,6 +72,10 @@ def argument(name: str, value: object = None) -> str:
     return spelling.get()(name, value)
 
 
+def _given(name: str, value: object) -> str:
+    return f"{argument(name)} (={shown(value)})"
+
+
 def require_positive(name: str, value: Any, *, remedy: str = "") -> float:
     """The value as a float, when it is a positive finite number; NumPy numbers count.
 
@@ -85,9 +89,7 @@ def require_positive(name: str, value: Any, *, remedy: str = "") -> float:
         or not math.isfinite(value)
         or value <= 0
     ):
-        raise InputError(
-            f"{argument(name)} (={shown(value)}) must be a positive finite number{_tail(remedy)}"
-        )
+        raise InputError(f"{_given(name, value)} must be a positive finite number{_tail(remedy)}")
     return float(value)
 
 
@@ -102,12 +104,10 @@ def require_count(
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(
-            f"{argument(name)} (={shown(value)}) must be a whole number, at least {least}{_tail(remedy)}"
+            f"{_given(name, value)} must be a whole number, at least {least}{_tail(remedy)}"
         )
     if most is not None and int(value) > most:
-        raise InputError(
-            f"{argument(name)} (={shown(value)}) must be at most {most:,}{_tail(remedy)}"
-        )
+        raise InputError(f"{_given(name, value)} must be at most {most:,}{_tail(remedy)}")
     return int(value)
 
 
@@ -129,7 +129,7 @@ def require_choice(name: str, value: Any, choices: Collection[str], *, remedy: s
     near = get_close_matches(value, list(choices), n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise InputError(
-        f"{argument(name)} (={shown(value)}) must be one of {', '.join(choices)}{hint}{_tail(remedy)}"
+        f"{_given(name, value)} must be one of {', '.join(choices)}{hint}{_tail(remedy)}"
     )
 
 
@@ -142,7 +142,8 @@ def require_kind(name: str, value: Any, kind: type, *, remedy: str = "") -> None
     """
     if not isinstance(value, kind):
         raise InputError(
-            f"{argument(name)} (={reprlib.repr(value)}) must be of the class {kind.__name__}{_tail(remedy)}"
+            f"{argument(name)} (={reprlib.repr(value)}) must be of the class {kind.__name__}"
+            f"{_tail(remedy)}"
         )
 
 
@@ -173,7 +174,7 @@ def require_dtype(dtype: Any) -> Any:
         near = getattr(torch, str(dtype), None)
         near = near if isinstance(near, torch.dtype) and near.is_floating_point else torch.float64
         raise InputError(
-            f"{argument('dtype')} (={shown(dtype)}) must be a floating-point type of torch; pass {near}"
+            f"{_given('dtype', dtype)} must be a floating-point type of torch; pass {near}"
         )
     return dtype
 

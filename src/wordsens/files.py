@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
-from wordsens.errors import InputError, first_line, shown
+from wordsens.errors import InputError, argument, first_line, shown
 
 MOST_BYTES = 500_000
 """Of a spec, or another file that is held whole: PyYAML reads about 100 kB a second, and the
@@ -46,8 +46,8 @@ def named_path(name: str, value: str | PathLike[str], *, home: bool = True) -> P
             error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
         )
         raise InputError(
-            f"`{name}` (={shown(os.fspath(value))}) cannot be used as a path: {reason}; give "
-            "another one"
+            f"{argument(name)} (={shown(os.fspath(value))}) cannot be used as a path: {reason}; "
+            "give another one"
         ) from error
     return path
 
@@ -78,16 +78,19 @@ def small_text(path: Path, name: str, *, most: int = MOST_BYTES) -> str:
             content = file.read(most + 1)
         if len(content) > most:
             raise InputError(
-                f"`{name}` (={shown(str(path))}) has more than {most:,} bytes; give a smaller file"
+                f"{argument(name)} (={shown(str(path))}) has more than {most:,} bytes; give a "
+                "smaller file"
             )
         return content.decode("utf-8-sig")
     except OSError as error:
         raise InputError(
-            f"`{name}` (={shown(str(path))}) cannot be read as a text file: {error.strerror}"
+            f"{argument(name)} (={shown(str(path))}) cannot be read as a text file: "
+            f"{error.strerror}"
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(
-            f"`{name}` (={shown(str(path))}) cannot be read as a text file: {first_line(error)}"
+            f"{argument(name)} (={shown(str(path))}) cannot be read as a text file: "
+            f"{first_line(error)}"
         ) from error
 
 
@@ -99,9 +102,9 @@ def writing(name: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"`{name}` (={str(path)!r}) cannot be written: {error.strerror or first_line(error)}; "
-            "name a file in a "
-            "folder that exists and may be written"
+            f"{argument(name)} (={str(path)!r}) cannot be written: "
+            f"{error.strerror or first_line(error)}; name a file in a folder that exists and may "
+            "be written"
         ) from error
 
 

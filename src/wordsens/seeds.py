@@ -6,7 +6,7 @@ from numbers import Integral
 import numpy as np
 import torch
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 
 Seed = int | np.integer
 """A whole number, of Python or of NumPy: equal ones give equal streams."""
@@ -21,7 +21,7 @@ def derive_seed(seed: Seed, *purpose: str | int) -> int:
     (True, False)
     """  # noqa: E501
     if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise InputError(f"`seed` (={seed!r}) must be a whole number")
+        raise InputError(f"{argument('seed')} (={seed!r}) must be a whole number")
     text = "\x1f".join(f"{type(part).__name__}:{part}" for part in (int(seed), *purpose))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 

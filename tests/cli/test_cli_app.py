@@ -31,7 +31,7 @@ def test_failures(wordsens, monkeypatch, error, code, said):
     def raised(*_, **__):
         raise error
 
-    monkeypatch.setattr("wordsens.cli.measure._measure_all", raised)
+    monkeypatch.setattr("wordsens.cli.measure._measured", raised)
     run = wordsens("measure", "a b")
     assert run.code == code
     assert run.out == ""
@@ -39,7 +39,7 @@ def test_failures(wordsens, monkeypatch, error, code, said):
 
 
 def test_a_fault_of_the_package_asks_for_a_report(wordsens, monkeypatch):
-    monkeypatch.setattr("wordsens.cli.measure._measure_all", None)
+    monkeypatch.setattr("wordsens.cli.measure._measured", None)
     run = wordsens("measure", "a b")
     assert (run.code, run.out) == (1, "")
     assert (
@@ -64,9 +64,12 @@ def test_a_reader_that_goes_away_is_no_error():
 
 def test_a_command_uses_the_threads_asked_for_and_then_those_of_before(wordsens, monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        "wordsens.cli.measure._measure_all", lambda *_, **__: seen.append(torch.get_num_threads())
-    )
+
+    def stop(*_, **__):
+        seen.append(torch.get_num_threads())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wordsens.cli.measure._measured", stop)
     before = torch.get_num_threads()
     wordsens("measure", "a b")
     wordsens("measure", "a b", "--threads", "2")

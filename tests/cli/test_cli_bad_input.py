@@ -54,7 +54,7 @@ def folder(tmp_path, monkeypatch):
         ),
         (
             ["measure", "a b", "--sample", "1", "--word", "1"],
-            "`--word` and `--sample` both choose the words",
+            "--word and --sample both choose the words",
         ),
         (["measure", "a b", "--map", "rff"], "did you mean 'rf'?"),
         (["measure", "a b", "--device", "quantum"], "--device (='quantum') is not available here"),

@@ -246,7 +246,7 @@ def test_a_reader_that_has_gone_does_not_turn_a_failed_gate_green(wordsens, pair
         "negation.auc >= .99",
     )
     assert wordsens(*arguments).code == 3
-    monkeypatch.setattr("wordsens.cli.model_choice.print_view", gone)
+    monkeypatch.setattr("wordsens.cli.command.print_view", gone)
     monkeypatch.setattr("wordsens.cli.terminal.abandon_stdout", lambda: None)
     assert wordsens(*arguments).code == 3
 

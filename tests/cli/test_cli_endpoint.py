@@ -171,7 +171,7 @@ def test_no_request_holds_more_texts_than_the_batch_size(command, name, fewer):
     ("words", "message"),
     [
         (["check", "minilm", "--batch-size", "4"], "--batch-size goes with --endpoint or --encode"),
-        (["check", "minilm", "--on-error", "skip"], "--on-error goes with --endpoint"),
+        (["check", "minilm", "--on-error", "skip"], "--on-error (='skip') goes with --endpoint"),
         (["check", "--endpoint", "http://host", "--on-error", "no"], "one of stop, skip"),
         (["check", "--endpoint", "http://host", "--batch-size", "0"], "must be a whole number"),
         (["compare", "a", "b", "--texts", "t", "--on-error", "skip"], "goes with the URL"),

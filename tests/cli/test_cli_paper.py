@@ -190,7 +190,6 @@ def test_an_interrupted_run_says_what_it_has_and_is_resumed(
     monkeypatch.setattr(run, "_measured", interrupted)
     stopped = wordsens(*small)
     assert stopped.code == 130
-    assert stopped.out.startswith("5 of 16 cells are finished; of these:")
     assert "interrupted: 5 of 16 cells are finished in" in stopped.err
     assert "the same command goes on from there" in stopped.err
     seen.clear()
@@ -242,13 +241,13 @@ def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
     [
         (
             ["--text-column", "review"],
-            "--text-column (='review') is for the texts of --texts; name them, or drop it",
+            "--text-column (='review') is an option of --texts; name that, or drop it",
         ),
         (
             ["--texts", "t.csv", "--labels", "liner"],
             "--labels (='liner') must be one of sentiment, linear, random",
         ),
-        (["--head", "3"], "--head (='3') is an option of attention; draw that, or drop it"),
+        (["--head", "3"], "--head (='3') is an option of attention; name that, or drop it"),
         (
             ["attention", "I love her"],
             "`attention` is followed by 1 texts (I love her); give two texts in quotes",
@@ -278,7 +277,7 @@ def test_wrong_options_are_one_line(wordsens, tmp_path, arguments, message):
 
 def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "wordsens.cli.paper._run", lambda name, options: {"command": f"paper {name}"}
+        "wordsens.cli.paper._measured", lambda sweep, *_, **__: {"experiment": sweep.experiment}
     )
     monkeypatch.setattr("wordsens.report.write.write_report", lambda folders, path: path)
     document = json.loads(wordsens("paper", "all", "--out", str(tmp_path), "--json").out)

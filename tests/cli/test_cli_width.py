@@ -6,8 +6,8 @@ import re
 import pytest
 import typer
 
-from wordsens.cli.app import app
-from wordsens.cli.options import FURTHER
+from wordsens.cli.command import FURTHER
+from wordsens.cli.commands import app
 
 COMMANDS = typer.main.get_command(app).commands
 LED = ("calibrate", "check", "compare", "explain", "guard", "measure", "paper", "tune")

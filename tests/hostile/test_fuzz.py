@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import wordsens as ws
-from wordsens.cli import app, main
+from wordsens.cli import commands, main
 from wordsens.errors import WordsensError
 from wordsens.evaluation.requirement import read_baseline
 from wordsens.models.endpoint import Endpoint
@@ -287,7 +287,7 @@ def no_work(monkeypatch, tmp_path):
     """Every command up to the point where it would compute, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     # A mock: what goes through a file outside of the package is an error of the user's code.
-    monkeypatch.setattr("wordsens.cli.options._cpu_threads", Mock(side_effect=typer.Exit()))
+    monkeypatch.setattr("torch.set_num_threads", Mock(side_effect=typer.Exit()))
 
 
 @fuzzed(25)
@@ -296,7 +296,7 @@ def test_command_lines(no_work, words):
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main(words)
-    assert code in (app.DONE, app.WRONG_INPUT), err.getvalue()
+    assert code in (commands.DONE, commands.WRONG_INPUT), err.getvalue()
     assert "Traceback" not in err.getvalue()
     if code:
         assert (out.getvalue(), err.getvalue().count("\n")) == ("", 1)

@@ -178,7 +178,7 @@ def test_encodings(tmp_path, encoding):
             "r.csv",
             "a,b\nc,d\n",
             {},
-            "has no column 'text'; its columns are 'a', 'b'; name one with text_column",
+            "has no column 'text'; its columns are 'a', 'b'; name one with `text_column`",
         ),
         ("r.csv", "text,label\na,1\nb, c,1\n", {}, "line 3 of the file"),
         ("r.jsonl", '{"text": "good"}\n{"text": \n', {}, "is not valid JSON: "),

@@ -8,10 +8,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
+# Seconds after which a signal that somebody swallowed is raised again; cleaning up takes less.
 _AGAIN = 10.0
-"""Seconds after which an interrupt that somebody swallowed is raised again; cleaning up takes
-less."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,52 +21,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: without the program's name; None for those of the process.
     """
-    with _interrupts() as interrupted:
+    with _signals() as received:
         try:
-            from wordsens.cli.app import main as run
+            from wordsens.cli.commands import main as run
 
             code = run(arguments)
         except BaseException:  # an interrupt, or what a library made of it while it was imported
-            if not interrupted.is_set():
+            if not received:
                 raise
             print("wordsens: interrupted", file=sys.stderr)
-            code = 130
-    if not interrupted.is_set() or code in (
-        0,
-        143,
-    ):  # 0: what was asked for is there, as when the page ends
+            code = 1
+    if not received or code == 0:  # 0: what was asked for is there, as when the page ends
         return code
+    code = 128 + received[0]
     if arguments is None:
         # Python would end by the signal, if the exception went through code that a C library ran.
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(130)
-    return 130
+        os._exit(code)
+    return code
 
 
 @contextmanager
-def _interrupts() -> Iterator[threading.Event]:
-    """Inside, Ctrl-C raises KeyboardInterrupt, again after a while where a library swallowed it;
-    the event says that there was one, whatever became of the exception."""
-    observed, ended = threading.Event(), threading.Event()
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as for a job in the background
-    if ignored or threading.current_thread() is not threading.main_thread():
-        yield observed
-        return
+def _signals() -> Iterator[list[int]]:
+    """Inside, Ctrl-C and SIGTERM (how a batch system ends a run) raise KeyboardInterrupt, again
+    after a while where a library swallowed it; the list holds the signals that came, whatever
+    became of the exception."""
+    received, ended = list[int](), threading.Event()
 
-    def raise_again() -> None:
+    def raise_again(number: Any) -> None:
         while not ended.wait(_AGAIN):
-            _thread.interrupt_main()
+            _thread.interrupt_main(number)
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if not observed.is_set():
-            observed.set()
-            threading.Thread(target=raise_again, daemon=True).start()
-        raise KeyboardInterrupt
+        received.append(number)
+        if len(received) == 1:
+            threading.Thread(target=raise_again, args=(number,), daemon=True).start()
+        raise KeyboardInterrupt("" if number == signal.SIGINT else "terminated")
 
-    before = signal.signal(signal.SIGINT, stop)
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as for a job in the background
+                before[number] = signal.signal(number, stop)
     try:
-        yield observed
+        yield received
     finally:
         ended.set()
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

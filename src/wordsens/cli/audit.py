@@ -1,96 +1,83 @@
 """`wordsens audit`: its options, its work and its files."""
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from wordsens.cli.model_choice import (
+import wordsens as ws
+from wordsens.cli.command import (
     EFFORT,
     MODEL,
     TEXT,
-    CommandOptions,
+    Answer,
     Html,
-    ModelOptions,
-    TextOptions,
-    require_met,
+    Run,
+    Seed,
+    Threads,
+    command,
+    cpu_threads,
+    option,
+    output_file,
     requirements_option,
-    unset,
-    write_page,
+    unmet,
 )
-from wordsens.cli.options import takes
-from wordsens.cli.terminal import notice, reporting
+from wordsens.cli.groups import ModelOptions, TextOptions, Texts, write_page
 from wordsens.errors import InputError, require_choice
 
 _OUTPUTS = ("embedding", "probabilities")
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuditOptions(ModelOptions, TextOptions, CommandOptions):
-    """The options of `wordsens audit`."""
-
+@command("audit", first=("texts", "limit", "pairs", "threshold", "requirements", "html"))
+def audit(
+    chosen: ModelOptions,
+    texts: Texts = None,
+    *,
+    reading: TextOptions,
     max_words: Annotated[
-        int,
-        typer.Option(
-            help="Tokens that a longer text keeps, special ones not counted.", rich_help_panel=TEXT
-        ),
-    ] = 126
+        int, option("Tokens that a longer text keeps, special ones not counted.", panel=TEXT)
+    ] = 126,
     output: Annotated[
         str,
-        typer.Option(
-            help="What is watched: embedding, or a classifier's probabilities.",
-            rich_help_panel=MODEL,
+        option(
+            "What is watched: embedding, or a classifier's probabilities.",
+            panel=MODEL,
+            rule=partial(require_choice, choices=_OUTPUTS),
         ),
-    ] = "embedding"
+    ] = "embedding",
     words_per_text: Annotated[
         int,
-        typer.Option(
-            help="Words removed from each text: its negations first, others at random.",
-            rich_help_panel=EFFORT,
+        option(
+            "Words removed from each text: its negations first, others at random.", panel=EFFORT
         ),
-    ] = 4
+    ] = 4,
     removal: Annotated[
         str,
-        typer.Option(
-            help="How a word is removed: delete, or mask, which measures the mask token too."
-        ),
-    ] = "delete"
+        option("How a word is removed: delete, or mask, which measures the mask token too."),
+    ] = "delete",
     pairs: Annotated[
         str | None,
-        unset(
+        option(
             "Pairs for the advice on length, a file as of `check --pairs`; default: negations in "
             "your own texts."
         ),
-    ] = None
+    ] = None,
     threshold: Annotated[
         float,
-        typer.Option(
-            help="The cosine at or above which two texts count as the same, so that a change is "
-            "lost."
+        option(
+            "The cosine at or above which two texts count as the same, so that a change is lost."
         ),
-    ] = 0.95
+    ] = 0.95,
     requirements: Annotated[
         list[str] | None, requirements_option("'negation.removal >= .05' or 'all.removal <= .5'")
-    ] = None
-    out: Annotated[str | None, unset("Save the audit, for ws.Audit.load.")] = None
-    html: Html = None
-
-    def __post_init__(self) -> None:
-        ModelOptions.__post_init__(self)
-        CommandOptions.__post_init__(self)
-        self.require_texts()
-        require_choice("output", self.output, _OUTPUTS)
-        if self.output != _OUTPUTS[0] and self.model is None:
-            raise InputError(
-                "--output probabilities needs the model itself; a function or an endpoint gives "
-                "vectors, and no more"
-            )
-        self.require_files("out", "html")
-
-
-@takes(AuditOptions, first=("texts", "limit", "pairs", "threshold", "requirements", "html"))
-def audit(options: AuditOptions) -> None:
+    ] = None,
+    out: Annotated[
+        Path | None, option("Save the audit, for ws.Audit.load.", rule=output_file)
+    ] = None,
+    html: Html = None,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    run: Run,
+) -> Answer:
     """Find which kinds of words move a model on your texts, and how long a passage may be before a
     "not" is lost.
 
@@ -99,49 +86,47 @@ def audit(options: AuditOptions) -> None:
 
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --html audit.html
     """
-    from wordsens.evaluation.audit import audit
-    from wordsens.text.pairs import read_pairs
-    from wordsens.text.readers import read_documents
-
-    for message in () if options.quiet else options.notices():
-        notice(message)
-    documents = read_documents(str(options.texts), limit=options.limit, **options.reading())
-    pairs = None if options.pairs is None else read_pairs(options.pairs, encoding=options.encoding)
-    with reporting(1, "of the audit", quiet=options.quiet) as report:
-        found = audit(
-            _loaded(options),
-            documents,
-            removal=options.removal,
-            words_per_text=options.words_per_text,
-            max_words=options.max_words,
-            pairs=pairs,
-            threshold=options.threshold,
-            requirements=options.requirements or (),
-            seed=options.seed,
-            progress=lambda done, total: report.update(done / total, now=""),
+    if output != _OUTPUTS[0] and chosen.model is None:
+        raise InputError(
+            "--output probabilities needs the model itself; a function or an endpoint gives "
+            "vectors, and no more"
         )
-    if options.out is not None:
-        found.save(Path(options.out).expanduser())
-    if options.html is not None:
-        title = f"Which words move {found.effects.model}?"
-        write_page(options.html, "audit", title, found.view())
-    options.print("audit", {"seed": options.seed, **found.to_dict()}, found.view())
-    require_met(found.failures)
+    documents = reading.read(texts, run.notice, skip_empty=False)
+    advised = None if pairs is None else ws.read_pairs(pairs, encoding=reading.encoding)
+    with cpu_threads(threads), run.progress("of the audit") as progress:
+        found = ws.audit(
+            _loaded(chosen, output),
+            documents,
+            removal=removal,
+            words_per_text=words_per_text,
+            max_words=max_words,
+            pairs=advised,
+            threshold=threshold,
+            requirements=requirements or (),
+            seed=seed,
+            progress=progress,
+        )
+    if out is not None:
+        found.save(out)
+    view = found.view()
+    write_page(html, "audit", f"Which words move {found.effects.model}?", view)
+    document = {"seed": seed, **found.to_dict()}
+    return Answer(document=document, view=view, error=unmet(found.failures))
 
 
-def _loaded(options: AuditOptions) -> Any:
+def _loaded(chosen: ModelOptions, output: str) -> Any:
     """The model of vectors, or the classifier as a map to its probabilities."""
     from wordsens.evaluation.pairs import prompted
     from wordsens.maps.transformer.features import TransformerFeatures
 
-    if options.output == _OUTPUTS[0]:
-        return prompted(options.load(), options.prompt_names or ())
+    if output == _OUTPUTS[0]:
+        return prompted(chosen.load(), chosen.prompt_names or ())
     phi = TransformerFeatures.from_pretrained(
-        options.model,
-        pool=options.pool,
-        output=options.output,
-        device=options.device,
-        revision=options.revision,
+        chosen.model,
+        pool=chosen.pool,
+        output=output,
+        device=chosen.device,
+        revision=chosen.revision,
     )
-    last = options.pool is None and phi.causal
-    return phi.at(pool="last", output=options.output) if last else phi
+    last = chosen.pool is None and phi.causal
+    return phi.at(pool="last", output=output) if last else phi

@@ -1,149 +1,124 @@
 """`wordsens check`: its options, its work and its files."""
 
-import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-from rich.text import Text
-
-from wordsens.cli.model_choice import (
+import wordsens as ws
+from wordsens.cli.command import (
     GATE,
-    CommandOptions,
+    Answer,
     Html,
     Junit,
-    ModelOptions,
-    TextOptions,
-    require_met,
+    Run,
+    Seed,
+    Threads,
+    command,
+    cpu_threads,
+    option,
+    output_file,
     requirements_option,
-    unset,
-    write_junit,
-    write_page,
+    unmet,
 )
-from wordsens.cli.options import takes
-from wordsens.cli.terminal import notice, reporting, stdout
+from wordsens.cli.groups import ModelOptions, TextOptions, write_junit, write_page
+from wordsens.cli.terminal import stdout
 from wordsens.display.markdown import markdown
-from wordsens.display.terminal import LITTLE, MUCH
-from wordsens.errors import InputError, require_count
+from wordsens.display.terminal import print_view
+from wordsens.display.view import View
+from wordsens.errors import InputError
 
 if TYPE_CHECKING:
-    from wordsens.evaluation.check import Check
     from wordsens.text.pairs import Pair
 
-_PAIRS, _MORE = "Pairs", "Further answers"
+_of_pairs, _more = partial(option, panel="Pairs"), partial(option, panel="Further answers")
+_of_gate = partial(option, panel=GATE)
 
 _SHOWN = 8
 """Near misses of a kind that are printed; --write-pairs writes all."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckOptions(ModelOptions, TextOptions, CommandOptions):
-    """The options of `wordsens check`; `texts` are those from which near misses are made."""
-
+@command("check", first=("threshold", "texts", "pairs", "guard", "requirements"))
+def check(
+    chosen: ModelOptions,
     pairs: Annotated[
         str | None,
-        unset(
+        _of_pairs(
             "Your own pairs: CSV, TSV, JSON lines or Parquet with first, second, same (true or "
-            "false), and kind if you like.",
-            panel=_PAIRS,
+            "false), and kind if you like."
         ),
-    ] = None
+    ] = None,
     texts: Annotated[
         str | None,
-        unset(
+        _of_pairs(
             "Make near misses (enable/disable, not, numbers, order) from these English texts.",
             "--texts",
             "--from",
-            panel=_PAIRS,
         ),
-    ] = None
+    ] = None,
+    *,
+    reading: TextOptions,
     write_pairs: Annotated[
-        str | None,
-        unset("Write the pairs to this file, to read, correct and give to --pairs.", panel=_PAIRS),
-    ] = None
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind", help="Only this kind of opposite; may be repeated.", rich_help_panel=_PAIRS
+        Path | None,
+        _of_pairs(
+            "Write the pairs to this file, to read, correct and give to --pairs.", rule=output_file
         ),
-    ] = None
+    ] = None,
+    kinds: Annotated[
+        list[str] | None, _of_pairs("Only this kind of opposite; may be repeated.", "--kind")
+    ] = None,
     threshold: Annotated[
         float | None,
-        unset("The cosine from which on two texts count as the same; default: the one of --keep."),
-    ] = None
-    keep: Annotated[
-        float, typer.Option(help="The share of near-duplicates that the threshold keeps.")
-    ] = 0.9
-    all_pairs: Annotated[
-        bool,
-        typer.Option("--all-pairs", help="Print every pair, worst first.", rich_help_panel=_MORE),
-    ] = False
+        option("The cosine from which on two texts count as the same; default: the one of --keep."),
+    ] = None,
+    keep: Annotated[float, option("The share of near-duplicates that the threshold keeps.")] = 0.9,
+    all_pairs: Annotated[bool, _more("Print every pair, worst first.", "--all-pairs")] = False,
     verbose: Annotated[
         bool,
-        typer.Option(
-            "--verbose",
-            help="Every kind of near-duplicate, and every pair behind a failed requirement.",
-            rich_help_panel=_MORE,
+        _more(
+            "Every kind of near-duplicate, and every pair behind a failed requirement.", "--verbose"
         ),
-    ] = False
-    csv_file: Annotated[
-        str | None, unset("Write every pair with its cosine.", "--csv", panel=_MORE)
-    ] = None
-    html: Html = None
+    ] = False,
+    csv: Annotated[
+        Path | None, _more("Write every pair with its cosine.", rule=output_file)
+    ] = None,
+    html: Html = None,
     guard: Annotated[
         bool,
-        typer.Option(
-            "--guard",
-            help="Also the guard's verdict on every pair, and false hits and recall with it.",
-            rich_help_panel=_MORE,
+        _more(
+            "Also the guard's verdict on every pair, and false hits and recall with it.", "--guard"
         ),
-    ] = False
+    ] = False,
     requirements: Annotated[
         list[str] | None,
         requirements_option(
             "'negation.false_hits <= .2', 'all.auc >= .4', 'recall >= .9', of all opposites "
-            "'false_hits <= .1', or "
-            "with the guard 'guarded_false_hits <= .05'"
+            "'false_hits <= .1', or with the guard 'guarded_false_hits <= .05'"
         ),
-    ] = None
+    ] = None,
     baseline: Annotated[
-        str | None,
-        unset("Fail on a significant drop of an AUC since this file was saved.", panel=GATE),
-    ] = None
+        str | None, _of_gate("Fail on a significant drop of an AUC since this file was saved.")
+    ] = None,
     save_baseline: Annotated[
-        str | None, unset("Save the similarities, for --baseline.", panel=GATE)
-    ] = None
+        Path | None, _of_gate("Save the similarities, for --baseline.", rule=output_file)
+    ] = None,
     allow_package_pairs: Annotated[
         bool,
-        typer.Option(
+        _of_gate(
+            "Let the package's near-duplicates meet requirements that rest on some, where --pairs "
+            "holds none.",
             "--allow-package-pairs",
-            help="Let the package's near-duplicates meet requirements that rest on some, where "
-            "--pairs holds none.",
-            rich_help_panel=GATE,
         ),
-    ] = False
-    junit: Junit = None
-    markdown: Annotated[
-        str | None, unset("Write the answer and the table as Markdown.", panel=GATE)
-    ] = None
-
-    def __post_init__(self) -> None:
-        ModelOptions.__post_init__(self)
-        CommandOptions.__post_init__(self)
-        if self.pairs is not None and self.texts is not None:
-            raise InputError(
-                "--pairs and --texts exclude each other; write near misses with --write-pairs, and "
-                "add yours"
-            )
-        if self.limit is not None:
-            require_count("limit", self.limit)
-        self.require_files("write_pairs", "save_baseline", "junit", "markdown", "csv_file", "html")
-
-
-@takes(CheckOptions, first=("threshold", "texts", "pairs", "guard", "requirements"))
-def check(options: CheckOptions) -> None:
+    ] = False,
+    junit: Junit = None,
+    markdown_file: Annotated[
+        Path | None,
+        _of_gate("Write the answer and the table as Markdown.", "--markdown", rule=output_file),
+    ] = None,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    run: Run,
+) -> Answer:
     """Does a meaning that flips with one word show in a model's embeddings? A gate for CI: exit
     code 3 when it fails.
 
@@ -154,111 +129,88 @@ def check(options: CheckOptions) -> None:
     Example: wordsens check minilm --threshold .92 --require 'entity.false_hits <= .6' --require
     'recall >= .6'
     """
-    from wordsens.evaluation.check import check, read_requirements, require_options
+    if pairs is not None and texts is not None:
+        raise InputError(
+            "--pairs and --texts exclude each other; write near misses with --write-pairs, and add "
+            "yours"
+        )
+    from wordsens.evaluation.check import read_requirements, require_options
     from wordsens.evaluation.pairs import choose_pairs
-    from wordsens.text.pairs import write_pairs
-
-    requirements = options.requirements or ()
-    require_options(options.threshold, options.keep, options.seed)
-    pairs = _pairs(options)
-    chosen, _ = choose_pairs(pairs, options.kinds)
-    if options.write_pairs is not None:
-        written = chosen if options.texts is None else pairs or []
-        write_pairs(written, options.write_pairs)
-        if not options.quiet:
-            where = f"{len(written)} pairs are in {options.write_pairs}"
-            notice(f"{where}; read and correct them, then give it to --pairs")
-    read_requirements(requirements, chosen)  # refused before a model is loaded
-    model = options.load()
-    with reporting(1, "of the pairs", quiet=options.quiet) as report:
-        result = check(
-            model,
-            pairs,
-            options.kinds,
-            threshold=options.threshold,
-            keep=options.keep,
-            requirements=requirements,
-            baseline=options.baseline,
-            prompt_names=options.prompt_names or (),
-            guard=options.guard,
-            allow_package_pairs=options.allow_package_pairs,
-            seed=options.seed,
-            progress=lambda done, total: report.update(done / total, now=""),
-        )
-    _write(options, result)
-    document = {
-        "model": result.model,
-        "identity": result.scored.identities[0],
-        "keep": result.keep,
-        "seed": options.seed,
-        **result.to_dict(all_pairs=options.all_pairs),
-        "guarded": None if result.scored.verdicts is None else result.guarded(),
-    }
-    pairs = "all" if options.all_pairs else "none"
-    view = result.view(pairs=pairs, verbose=options.verbose)
-    options.print("check", document, view, verbose=options.all_pairs)
-    require_met(result.failures)
-
-
-def _pairs(options: CheckOptions) -> "list[Pair] | None":
-    """The pairs of a file, or near misses of texts, which are printed; None for the package's
-    own."""
-    from wordsens.evaluation.near_misses import near_misses
-    from wordsens.text.pairs import read_pairs
-
-    if options.texts is None:
-        return (
-            None if options.pairs is None else read_pairs(options.pairs, encoding=options.encoding)
-        )
-    pairs = near_misses(options.documents(quiet=options.quiet), seed=options.seed)
-    if not options.as_json:
-        print_near_misses(pairs)
-    return pairs
-
-
-def _write(options: CheckOptions, result: "Check") -> None:
     from wordsens.findings.check import cases
 
-    if options.save_baseline is not None:
-        result.save_baseline(options.save_baseline)
-    if options.junit is not None:
-        write_junit(options.junit, "check", result.model, cases(result))
-    if options.markdown is not None:
-        gated = bool(result.requirements or result.drops)
-        verdict = (
-            f"**wordsens check: {'passed' if result.passed else 'FAILED'}**\n\n" if gated else ""
+    require_options(threshold, keep, seed)
+    given = None
+    if pairs is not None:
+        given = ws.read_pairs(pairs, encoding=reading.encoding)
+    elif texts is not None:
+        given = ws.near_misses(reading.read(texts, run.notice), seed=seed)
+        if not run.as_json:
+            print_view(_near_misses_view(given), stdout())
+    known, _ = choose_pairs(given, kinds)
+    if write_pairs is not None:
+        written = known if texts is None else given or []
+        ws.write_pairs(written, write_pairs)
+        where = f"{len(written)} pairs are in {write_pairs}"
+        run.notice(f"{where}; read and correct them, then give it to --pairs")
+    read_requirements(requirements or (), known)  # refused before a model is loaded
+    with cpu_threads(threads), run.progress("of the pairs") as progress:
+        found = ws.check(
+            chosen.load(),
+            given,
+            kinds,
+            threshold=threshold,
+            keep=keep,
+            requirements=requirements or (),
+            baseline=baseline,
+            prompt_names=chosen.prompt_names or (),
+            guard=guard,
+            allow_package_pairs=allow_package_pairs,
+            seed=seed,
+            progress=progress,
         )
-        text = verdict + markdown(result.view(pairs="none"))
-        Path(options.markdown).expanduser().write_text(text, encoding="utf-8")
-    if options.csv_file is not None:
-        rows = result.all_pairs()
-        with Path(options.csv_file).expanduser().open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-    if options.html is not None:
+    if save_baseline is not None:
+        found.save_baseline(save_baseline)
+    write_junit(junit, "check", found.model, cases(found))
+    if markdown_file is not None:
+        verdict = f"**wordsens check: {'passed' if found.passed else 'FAILED'}**\n\n"
+        gated = bool(found.requirements or found.drops)
+        text = verdict * gated + markdown(found.view(pairs="none"))
+        markdown_file.write_text(text, encoding="utf-8")
+    if csv is not None:
+        import pandas as pd
+
+        pd.DataFrame(found.all_pairs()).to_csv(csv, index=False)
+    if html is not None:
         from wordsens.plotting.page import with_picture
 
-        title = f"Does {result.model} tell opposites from near-duplicates?"
-        view = with_picture(result.view(pairs="all", verbose=True), result.plot())
-        write_page(options.html, "check", title, view)
+        title = f"Does {found.model} tell opposites from near-duplicates?"
+        page = with_picture(found.view(pairs="all", verbose=True), found.plot())
+        write_page(html, "check", title, page)
+    document = {
+        "model": found.model,
+        "identity": found.scored.identities[0],
+        "keep": found.keep,
+        "seed": seed,
+        **found.to_dict(all_pairs=all_pairs),
+        "guarded": None if found.scored.verdicts is None else found.guarded(),
+    }
+    view = found.view(pairs="all" if all_pairs else "none", verbose=verbose)
+    return Answer(document=document, view=view, verbose=all_pairs, error=unmet(found.failures))
 
 
-def print_near_misses(pairs: "Sequence[Pair]") -> None:
+def _near_misses_view(pairs: "Sequence[Pair]") -> View:
     """The near misses of each kind: some of them, and how many there are."""
-    console = stdout()
+    sections = []
     for kind in dict.fromkeys(pair.kind for pair in pairs):
         of_kind = [pair for pair in pairs if pair.kind == kind]
-        console.print(
-            f"{kind}: {len(of_kind)} near miss{'es' * (len(of_kind) != 1)} made", style="bold"
-        )
-        for pair in of_kind[:_SHOWN]:
-            first, second = (part or "-" for part in pair.changed)
-            console.print(
-                Text.assemble("  ", (first, LITTLE), " / ", (second, MUCH), f": {pair.second}")
-            )
+        lines = [
+            f"  {' / '.join(part or '-' for part in pair.changed)}: {pair.second}"
+            for pair in of_kind[:_SHOWN]
+        ]
         if len(of_kind) > _SHOWN:
-            console.print(
+            lines.append(
                 f"  and {len(of_kind) - _SHOWN} more; --write-pairs FILE writes all of them"
             )
-    console.print()
+        made = f"{len(of_kind)} near miss{'es' * (len(of_kind) != 1)} made"
+        sections.append(View(f"{kind}: {made}", tuple(lines)))
+    return View("", (*sections, ""))

@@ -1,121 +1,110 @@
 """`wordsens compare`: its options, its work and its files."""
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordsens.cli.model_choice import (
+import wordsens as ws
+from wordsens.cli.command import (
     EFFORT,
     MODEL,
-    POOLS,
     TEXT,
-    BatchSize,
-    CommandOptions,
+    Answer,
+    Device,
     Html,
     Junit,
+    Run,
+    Seed,
+    Threads,
+    command,
+    cpu_threads,
+    option,
+    output_file,
+    requirements_option,
+    unmet,
+)
+from wordsens.cli.groups import (
+    BatchSize,
     MaxWords,
     OnError,
+    Pool,
     TextOptions,
-    require_met,
-    requirements_option,
-    unset,
+    Texts,
+    shortened,
     write_junit,
     write_page,
 )
-from wordsens.cli.options import Device, takes
-from wordsens.cli.terminal import reporting
-from wordsens.errors import InputError, require_choice, require_count, require_positive
+from wordsens.errors import InputError, require_count, require_positive
 
 if TYPE_CHECKING:
     from wordsens.models.model import Model
     from wordsens.models.pairs import PairModel
 
-_MODELS = (
-    "Each a name or folder (a hub's name with @revision), module:function, or "
-    "https://host/v1#model; the key of an "
-    "endpoint in WORDSENS_API_KEY."
-)
+_effort = partial(option, panel=EFFORT)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompareOptions(TextOptions, CommandOptions):
-    """The options of `wordsens compare`."""
-
+@command("compare", first=("texts", "pairs", "threshold", "requirements", "html"))
+def compare(
     models: Annotated[
-        list[str] | None, typer.Argument(metavar="FIRST SECOND", help=_MODELS, show_default=False)
-    ] = None
+        list[str] | None,
+        typer.Argument(
+            metavar="FIRST SECOND",
+            help="Each a name or folder (a hub's name with @revision), module:function, or "
+            "https://host/v1#model; the key of an endpoint in WORDSENS_API_KEY.",
+            show_default=False,
+        ),
+    ] = None,
+    texts: Texts = None,
+    *,
+    reading: TextOptions,
     pairs: Annotated[
         str | None,
-        unset(
+        option(
             "Pairs of the check: a file of your own, or 'none'; default: the package's.", panel=TEXT
         ),
-    ] = None
+    ] = None,
     encode: Annotated[
-        list[str] | None, unset("module:function in the place of a model.", panel=MODEL)
-    ] = None
-    pool: Annotated[
-        str | None,
-        unset("own, mean, cls, last or max, of both; default: each model's own.", panel=MODEL),
-    ] = None
-    batch_size: BatchSize = None
-    on_error: OnError = None
-    device: Device = "cpu"
+        list[str] | None, option("module:function in the place of a model.", panel=MODEL)
+    ] = None,
+    pool: Pool = None,
+    batch_size: BatchSize = None,
+    on_error: OnError = None,
+    device: Device = "cpu",
     words_per_text: Annotated[
-        int, typer.Option(help="Words removed from a text, one by one.", rich_help_panel=EFFORT)
-    ] = 8
+        int, _effort("Words removed from a text, one by one.", rule=require_count)
+    ] = 8,
     word_texts: Annotated[
-        int, typer.Option(help="Texts that words are removed from.", rich_help_panel=EFFORT)
-    ] = 300
-    max_words: MaxWords = None
+        int, _effort("Texts that words are removed from.", rule=require_count)
+    ] = 300,
+    max_words: MaxWords = None,
     threshold: Annotated[
         float | None,
-        unset(
+        option(
             "Your cosine threshold with FIRST; default: the one that accepts nine of ten "
             "near-duplicates."
         ),
-    ] = None
+    ] = None,
     tolerance: Annotated[
-        float,
-        typer.Option(help="Differences up to this share do not count.", rich_help_panel=EFFORT),
-    ] = 0.01
+        float, _effort("Differences up to this share do not count.", rule=require_positive)
+    ] = 0.01,
     requirements: Annotated[
         list[str] | None,
         requirements_option(
             "'check.negation.difference >= -.02', 'false_hits.all kinds.second <= .2' or "
             "'all.differs <= 0'"
         ),
-    ] = None
-    junit: Junit = None
-    out: Annotated[str | None, unset("Save the comparison, for ws.Comparison.load.")] = None
-    html: Html = None
-
-    def __post_init__(self) -> None:
-        CommandOptions.__post_init__(self)
-        models = [*(self.models or []), *(self.encode or [])]
-        object.__setattr__(self, "models", models)
-        if len(models) != 2:
-            raise InputError(
-                f"give two models, FIRST and SECOND, or --encode for one of them; got {len(models)}"
-            )
-        if self.on_error is not None and not any("://" in model for model in models):
-            raise InputError("--on-error goes with the URL of an endpoint; leave it out")
-        if self.pool is not None:
-            require_choice("pool", self.pool, POOLS)
-        for name in ("words_per_text", "word_texts"):
-            require_count(name, getattr(self, name))
-        self.require_texts()
-        if self.max_words is not None:
-            require_count("max_words", self.max_words)
-        if self.threshold is not None and self.pairs == "none":
-            raise InputError("--threshold needs the pairs of the check; leave --pairs none out")
-        require_positive("tolerance", self.tolerance)
-        self.require_files("junit", "out", "html")
-
-
-@takes(CompareOptions, first=("texts", "pairs", "threshold", "requirements", "html"))
-def compare(options: CompareOptions) -> None:
+    ] = None,
+    junit: Junit = None,
+    out: Annotated[
+        Path | None, option("Save the comparison, for ws.Comparison.load.", rule=output_file)
+    ] = None,
+    html: Html = None,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    run: Run,
+) -> Answer:
     """Find what differs between two models, or one before and after a change, on your own texts. A
     gate for CI.
 
@@ -127,57 +116,64 @@ def compare(options: CompareOptions) -> None:
     Example: wordsens compare minilm ./quantised --texts texts.csv --require
     'neighbours.nearest.second <= .05'
     """
-    from wordsens.evaluation.compare import compare, read_requirements
+    names = [*(models or []), *(encode or [])]
+    if len(names) != 2:
+        raise InputError(
+            f"give two models, FIRST and SECOND, or --encode for one of them; got {len(names)}"
+        )
+    if on_error is not None and not any("://" in name for name in names):
+        raise InputError("--on-error goes with the URL of an endpoint; leave it out")
+    if threshold is not None and pairs == "none":
+        raise InputError("--threshold needs the pairs of the check; leave --pairs none out")
+    from wordsens.evaluation.compare import read_requirements
 
-    requirements = options.requirements or ()
-    read_requirements(requirements)  # refused before a model is loaded
-    documents = options.documents(max_words=options.max_words, quiet=options.quiet)
-    first, second = (_loaded(name, options) for name in options.models or [])
-    with reporting(1, "of the texts", quiet=options.quiet) as report:
-        result = compare(
+    read_requirements(requirements or ())  # refused before a model is loaded
+    documents = shortened(reading.read(texts, run.notice), max_words)
+    with cpu_threads(threads), run.progress("of the texts") as progress:
+        first, second = (
+            _loaded(name, on_error, batch_size, pool=pool, device=device) for name in names
+        )
+        found = ws.compare(
             first,
             second,
             documents,
-            options.pairs,
-            options.seed,
-            requirements=requirements,
-            words_per_text=options.words_per_text,
-            word_texts=options.word_texts,
-            tolerance=options.tolerance,
-            threshold=options.threshold,
-            progress=lambda done, total: report.update(done / total, now=""),
+            pairs,
+            seed,
+            requirements=requirements or (),
+            words_per_text=words_per_text,
+            word_texts=word_texts,
+            tolerance=tolerance,
+            threshold=threshold,
+            progress=progress,
         )
-    if options.out is not None:
-        result.save(Path(options.out).expanduser())
-    if options.html is not None:
-        write_page(
-            options.html, "compare", f"{result.second} against {result.first}", result.view()
-        )
-    if options.junit is not None:
-        cases = {
-            text: [each.sentence for each in result.unmet if each.requirement == text]
-            for text in result.requirements
-        }
-        write_junit(options.junit, "compare", f"{result.first} {result.second}", cases)
-    options.print("compare", {"seed": options.seed, **result.to_dict()}, result.view())
-    require_met(result.failures)
+    if out is not None:
+        found.save(out)
+    view = found.view()
+    write_page(html, "compare", f"{found.second} against {found.first}", view)
+    cases = {
+        text: [each.sentence for each in found.unmet if each.requirement == text]
+        for text in found.requirements
+    }
+    write_junit(junit, "compare", f"{found.first} {found.second}", cases)
+    document = {"seed": seed, **found.to_dict()}
+    return Answer(document=document, view=view, error=unmet(found.failures))
 
 
-def _loaded(name: str, options: CompareOptions) -> "Model | PairModel":
+def _loaded(
+    name: str, on_error: str | None, batch_size: int | None, *, pool: str | None, device: str
+) -> "Model | PairModel":
     """The model that a name, a folder, name@revision, module:function or URL#model stands for."""
     from wordsens.files import named_path
-    from wordsens.models.endpoint import Endpoint
     from wordsens.models.function import load_named
     from wordsens.models.load import load
 
     if "://" in name:
         url, _, model = name.partition("#")
-        endpoint = Endpoint(url=url, model=model or None, on_error=options.on_error or "stop")
-        return load(endpoint, batch_size=options.batch_size)
-    local = {"pool": options.pool, "device": options.device, "batch_size": options.batch_size}
-    if named_path("models", name).exists():
-        return load(name, **local)
-    if ":" in name:
-        return load(load_named(name, "models"), batch_size=options.batch_size)
-    name, _, revision = name.partition("@")
-    return load(name, revision=revision or None, **local)
+        endpoint = ws.Endpoint(url=url, model=model or None, on_error=on_error or "stop")
+        return load(endpoint, batch_size=batch_size)
+    revision = None
+    if not named_path("models", name).exists():
+        if ":" in name:
+            return load(load_named(name, "models"), batch_size=batch_size)
+        name, _, revision = name.partition("@")
+    return load(name, revision=revision or None, pool=pool, device=device, batch_size=batch_size)

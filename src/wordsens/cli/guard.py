@@ -6,32 +6,35 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from wordsens.cli.options import AsJson, Quiet, option, takes
-from wordsens.cli.terminal import notice, print_json, printing, reporting, stdout
-from wordsens.display.terminal import print_view, printable
+from wordsens.cli.command import Answer, Run, command, option, output_file
+from wordsens.display.terminal import printable
 from wordsens.errors import InputError, RequirementError, require_count
 from wordsens.evaluation.guard import Guard, lost_meaning
 from wordsens.files import named_path, small_text
-from wordsens.version import __version__
 
 _COLUMNS = ("first", "second")
 _NEEDED = "give the columns first and second, or JSON lines"
 
+# Bytes of a file from which on several processes pay, which need a moment to start.
 _LARGE = 10_000_000
-"""Bytes of a file from which on several processes pay, which need a moment to start."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GuardOptions:
-    """The options of `wordsens guard`."""
+def _table_file(name: str, path: Path) -> Path:
+    from wordsens.text.tables import require_table
 
+    require_table(path, name)
+    return output_file(name, path)
+
+
+@command("guard", first=("pairs", "out", "require_same", "rewrite", "as_json"))
+def guard(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
@@ -40,64 +43,43 @@ class GuardOptions:
             "second.",
             show_default=False,
         ),
-    ] = None
+    ] = None,
+    *,
     rewrite: Annotated[
         bool,
-        typer.Option(
+        option(
+            "FIRST and SECOND are files, a text and its rewriting: prints the negations, "
+            "quantities, dates, conditions, modals and names that the rewriting lost.",
             "--rewrite",
-            help="FIRST and SECOND are files, a text and its rewriting: prints the negations, "
-            "quantities, dates, "
-            "conditions, modals and names that the rewriting lost.",
         ),
-    ] = False
+    ] = False,
     require_same: Annotated[
         bool,
-        typer.Option(
-            "--require-same", help="Exit code 3 unless every verdict is same, or nothing is lost."
-        ),
-    ] = False
+        option("Exit code 3 unless every verdict is same, or nothing is lost.", "--require-same"),
+    ] = False,
     pairs: Annotated[
         str | None,
         option(
-            "A file of pairs: CSV, TSV, JSON lines or Parquet with the columns first and second.",
-            default=False,
+            "A file of pairs: CSV, TSV, JSON lines or Parquet with the columns first and second."
         ),
-    ] = None
+    ] = None,
     out: Annotated[
-        str | None,
+        Path | None,
         option(
             "Write the rows of --pairs, each with its verdict and reason, to this file.",
-            default=False,
+            rule=_table_file,
         ),
-    ] = None
-    encoding: Annotated[str, option("Of a plain file of --pairs.")] = "utf-8"
+    ] = None,
+    encoding: Annotated[str, option("Of a plain file of --pairs.")] = "utf-8",
     workers: Annotated[
         int | None,
         option(
-            "Processes for --pairs; default: one, and every core for a large file.", default=False
+            "Processes for --pairs; default: one, and every core for a large file.",
+            rule=require_count,
         ),
-    ] = None
-    as_json: AsJson = False
-    quiet: Quiet = False
-
-    def __post_init__(self) -> None:
-        if self.texts and len(self.texts) != 2:
-            raise InputError(
-                f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from "
-                "stdin"
-            )
-        if self.pairs is None and (self.out is not None or self.workers is not None):
-            raise InputError("--out and --workers are for the file of --pairs; name it")
-        if self.pairs is not None and (self.texts or self.rewrite):
-            raise InputError("--pairs excludes two texts and --rewrite; leave one out")
-        if self.workers is not None:
-            require_count("workers", self.workers)
-        if self.rewrite and not self.texts:
-            raise InputError("`--rewrite` needs two files: the original and the rewritten text")
-
-
-@takes(GuardOptions, first=("pairs", "out", "require_same", "rewrite", "as_json"))
-def guard(options: GuardOptions) -> None:
+    ] = None,
+    run: Run,
+) -> Answer | None:
     """May two near-duplicates be treated as the same? For semantic caches and memories, by rules,
     without a model.
 
@@ -108,111 +90,116 @@ def guard(options: GuardOptions) -> None:
 
     Example: wordsens guard "How do I enable it?" "How do I disable it?"
     """
-    if options.pairs is not None:
-        _guard_file(options, options.pairs)
-        return
-    if options.rewrite:
-        _report_losses(options)
-        return
+    texts = texts or []
+    if len(texts) not in (0, 2):
+        raise InputError(
+            f"`texts` (={len(texts)} of them) must be two texts, or none for pairs from stdin"
+        )
+    if pairs is None and (out is not None or workers is not None):
+        raise InputError("--out and --workers are for the file of --pairs; name it")
+    if pairs is not None and (texts or rewrite):
+        raise InputError("--pairs excludes two texts and --rewrite; leave one out")
+    if rewrite and not texts:
+        raise InputError("--rewrite needs two files: the original and the rewritten text")
+    if pairs is not None:
+        answer = _guard_file(pairs, out, workers or _workers(pairs), encoding=encoding, run=run)
+        return answer if require_same else replace(answer, error=None)
+    if rewrite:
+        others = _print_losses(*texts, as_json=run.as_json)
+        failure = f"the rewriting lost {others} of what changes the meaning"
+    else:
+        others = _print_verdicts(texts, run)
+        failure = _not_same(others)
+    if require_same and others:
+        raise RequirementError(failure)
+    return None
+
+
+def _not_same(count: int) -> str:
+    return f"{count} of the pairs are not the same"
+
+
+def _guard_file(pairs: str, out: Path | None, workers: int, *, encoding: str, run: Run) -> Answer:
+    """Judges the pairs of a file and writes them with their verdicts: how many have each, and
+    why."""
+    from wordsens.evaluation.guard.bulk import guard_pairs
+
+    if out is not None and out.resolve() == named_path("pairs", pairs).resolve():
+        raise InputError(f"--out (={str(out)!r}) is the file of --pairs; give another one")
+    with run.progress("of the pairs") as progress:
+        guarded = guard_pairs(pairs, workers=workers, encoding=encoding, progress=progress)
+    if out is None:
+        run.notice("--out FILE writes every pair with its verdict and reason")
+    else:
+        guarded.write(out)
+    others = len(guarded) - guarded.counts["same"]
+    error = RequirementError(_not_same(others)) if others else None
+    return Answer(document=guarded.to_dict(), view=guarded.view(), error=error)
+
+
+def _workers(pairs: str) -> int:
+    """As many as there are cores for this process where the file is large, else one."""
+    path = Path(pairs).expanduser()
+    if not path.is_file() or path.stat().st_size < _LARGE:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _print_losses(original: str, rewritten: str, *, as_json: bool) -> int:
+    """Prints what the second file lost of the first, a loss a line, or all in one JSON object; how
+    many there are."""
+    first, second = (
+        small_text(named_path("texts", name), "texts") for name in (original, rewritten)
+    )
+    if not first.strip():
+        raise InputError(
+            "the first text of --rewrite is empty; give the original, then its rewriting"
+        )
+    losses = lost_meaning(first, second)
+    if as_json:
+        _print(json.dumps({"lost": [asdict(loss) for loss in losses]}, ensure_ascii=False))
+        return len(losses)
+    lines = [(loss.kind, loss.text, f"{loss.start}-{loss.stop}", loss.sentence) for loss in losses]
+    for line in lines or [("nothing lost",)]:
+        _print(printable("\t".join(" ".join(cell.split()) for cell in line)))
+    return len(losses)
+
+
+def _print_verdicts(texts: list[str], run: Run) -> int:
+    """Prints the verdict on two texts, or on each pair of stdin as it comes; how many are not
+    "same".
+
+    Raises:
+        InputError: at the end, where a line of stdin held no pair.
+    """
     judge, others, unread = Guard(), 0, 0
-    for pair in [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin):
+    for pair in [(texts[0], texts[1])] if texts else _pairs(sys.stdin):
         if isinstance(pair, InputError):
             unread += 1
-            error = (
-                json.dumps({"verdict": None, "error": str(pair)})
-                if options.as_json
-                else f"error\t{pair}"
-            )
-            _print(error, flush=True)
+            error = {"verdict": None, "error": str(pair)}
+            _print(json.dumps(error) if run.as_json else f"error\t{pair}")
             continue
         judgement = judge(*pair)
         others += judgement.verdict != "same"
-        line = printable(f"{judgement.verdict}\t{judgement.reason}")
-        _print(
-            json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line,
-            flush=True,
-        )
-        if options.texts and not (options.as_json or options.quiet):
+        if run.as_json:
+            _print(json.dumps(asdict(judgement), ensure_ascii=False))
+        else:
+            _print(printable(f"{judgement.verdict}\t{judgement.reason}"))
+        if texts and not run.as_json:
             from wordsens.evaluation.guard.judge import ADVICE
 
-            notice(ADVICE[judgement.verdict])
+            run.notice(ADVICE[judgement.verdict])
     if unread:
         raise InputError(
             f"{unread} line{'s' * (unread > 1)} of stdin without a pair: an error stands in the "
             "place of the verdict"
         )
-    if options.require_same and others:
-        raise RequirementError(f"{others} of the pairs are not the same")
+    return others
 
 
-def _guard_file(options: GuardOptions, path: str) -> None:
-    """Judges the pairs of a file, writes them with their verdicts, and prints how many have each,
-    and why."""
-    from wordsens.evaluation.guard.bulk import guard_pairs
-    from wordsens.text.tables import require_table
-
-    if options.out is not None:
-        out = Path(options.out).expanduser()
-        require_table(out, "out")
-        if not out.parent.is_dir() or out.is_dir():
-            raise InputError(f"`out` (={options.out!r}) must be a file in a folder that exists")
-        if out.resolve() == named_path("pairs", path).resolve():
-            raise InputError(f"`out` (={options.out!r}) is the file of --pairs; give another one")
-    with reporting(1, "of the pairs", quiet=options.quiet) as report:
-        guarded = guard_pairs(
-            path,
-            workers=options.workers or _workers(Path(path).expanduser()),
-            encoding=options.encoding,
-            progress=lambda done, total: report.update(done / total, now=""),
-        )
-    if options.out is not None:
-        guarded.write(options.out)
-    with printing():
-        if options.as_json:
-            print_json({"command": "guard", "version": __version__, **guarded.to_dict()})
-        else:
-            print_view(guarded.view(), stdout())
-    if options.out is None and not options.quiet:
-        notice("--out FILE writes every pair with its verdict and reason")
-    others = len(guarded) - guarded.counts["same"]
-    if options.require_same and others:
-        raise RequirementError(f"{others} of the pairs are not the same")
-
-
-def _workers(path: Path) -> int:
-    """As many as there are cores for this process where the file is large, else one."""
-    large = path.is_file() and path.stat().st_size >= _LARGE
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    return cores if large else 1
-
-
-def _report_losses(options: GuardOptions) -> None:
-    """Prints what the second file lost of the first, a loss a line, or all in one JSON object."""
-    original, rewritten = (
-        small_text(named_path("texts", name), "texts") for name in options.texts or ()
-    )
-    if not original.strip():
-        raise InputError(
-            "the first text of `--rewrite` is empty; give the original, then its rewriting"
-        )
-    losses = lost_meaning(original, rewritten)
-    if options.as_json:
-        _print(json.dumps({"lost": [asdict(loss) for loss in losses]}, ensure_ascii=False))
-    else:
-        lines = [
-            (loss.kind, loss.text, f"{loss.start}-{loss.stop}", loss.sentence) for loss in losses
-        ]
-        for line in lines or [("nothing lost",)]:
-            _print(printable("\t".join(" ".join(cell.split()) for cell in line)))
-    if options.require_same and losses:
-        raise RequirementError(f"the rewriting lost {len(losses)} of what changes the meaning")
-
-
-def _print(line: str, *, flush: bool = False) -> None:
+def _print(line: str) -> None:
     """Prints a line; lone surrogates, which no stream can write, become escapes."""
-    print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=flush)
+    print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=True)
 
 
 def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
@@ -228,27 +215,25 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
             "second"
         )
     head = head.removeprefix("\ufeff")
-    lines = chain([head], stream)
     if head.lstrip().startswith(("{", "[")):
-        yield from (_of_json(line, number) for number, line in enumerate(lines, 1) if line.strip())
+        for number, line in enumerate(chain([head], stream), 1):
+            if line.strip():
+                yield _of_json(line, number)
         return
     csv.field_size_limit(sys.maxsize)  # a text may be long
-    rows = csv.reader(lines)
-    names = next(rows)
+    rows = csv.DictReader(chain([head], stream))
+    names = list(rows.fieldnames or ())
     require_different(list(filter(str.strip, names)), "stdin, line 1,")
-    places = [
-        names.index(require_column(name, names, "stdin, line 1,", _NEEDED)) for name in _COLUMNS
-    ]
-    number = 1
-    for number, row in enumerate(rows, 2):
-        if row:
-            if len(row) <= max(places):
-                yield InputError(
-                    f"stdin, line {number}: {len(row)} columns, but line 1 has {len(names)}"
-                )
-            else:
-                yield row[places[0]], row[places[1]]
-    if number == 1:
+    for name in _COLUMNS:
+        require_column(name, names, "stdin, line 1,", _NEEDED)
+    row = None
+    for row in rows:
+        first, second = (row[name] for name in _COLUMNS)
+        if first is None or second is None:
+            yield InputError(f"stdin, line {rows.line_num}: it has fewer columns than line 1")
+        else:
+            yield first, second
+    if row is None:
         raise InputError("stdin has a header and no pair below it; give at least one pair")
 
 

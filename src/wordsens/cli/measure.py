@@ -3,29 +3,27 @@ it runs."""
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
-from wordsens.cli.options import (
-    AsJson,
+import wordsens as ws
+from wordsens.cli.command import (
+    Answer,
     Device,
     EncoderName,
-    Quiet,
+    Run,
     Seed,
     Threads,
+    command,
+    cpu_threads,
     option,
-    takes,
 )
-from wordsens.cli.stopping import stopped_by_sigterm
-from wordsens.cli.terminal import notice, print_json, reporting, stdout, typed
-from wordsens.display.terminal import print_view
+from wordsens.cli.terminal import typed
 from wordsens.errors import (
     InputError,
     require_choice,
@@ -42,236 +40,159 @@ from wordsens.maps.registry import (
     map_names,
     map_options,
     map_title,
-    option_help,
 )
 from wordsens.search.plan import EFFORTS, SearchPlan
-from wordsens.version import __version__
 
 if TYPE_CHECKING:
-    from wordsens.maps.base import FeatureMap
-    from wordsens.sensitivity.measured import MeasuredMap, MeasuredText
-    from wordsens.sensitivity.result import Sensitivity
+    from wordsens.sensitivity.measured import MeasuredMap
     from wordsens.sweeps.measurement import SensitivityCell
     from wordsens.sweeps.store import Store
-    from wordsens.text import Document
-    from wordsens.text.matrix import TextMatrix
 
-DEFAULT_MAPS = "rf,raf,relu-raf"
 _text, _search = partial(option, panel="Text"), partial(option, panel="Search")
+_theory = partial(option, panel="Theory")
+_OF_MAPS = ("depth", "width", "activation", "temperature", "model", "pool", "model_layer")
+_of_maps = option("", panel="Maps")  # the help is that of the maps that take it
 
-# Their help is their maps' (`MeasureCommand`); None is the map's default.
-MAP_FLAGS = ("depth", "width", "activation", "temperature", "model", "pool")
-_of_maps = partial(option, "", panel="Maps")
+Swaps = tuple[tuple[float, ...], tuple[str, ...]]
+"""For each searched word the change by the best real word in its place, and that word."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeasureOptions:
-    """The options of `wordsens measure`."""
-
+@command("measure", first=("maps", "texts", "radius", "swaps", "out"))
+def measure(
     text: Annotated[
         str | None, typer.Argument(help="The text itself, in quotes.", show_default=False)
-    ] = None
-    file: Annotated[str | None, _text("A plain-text file with one text.")] = None
+    ] = None,
+    *,
+    file: Annotated[str | None, _text("A plain-text file with one text.")] = None,
     texts: Annotated[
         str | None, _text("Many texts: a file, Parquet or CSV table, folder, or 'imdb' of the hub.")
-    ] = None
-    text_column: Annotated[str, _text("The column of a table that holds the text.")] = "text"
-    encoding: Annotated[str, _text("Of plain-text files.")] = "utf-8"
-    limit: Annotated[int | None, _text("At most this many of --texts.")] = None
-    encoder: EncoderName = "minilm"
-    layer: Annotated[
+    ] = None,
+    text_column: Annotated[str, _text("The column of a table that holds the text.")] = "text",
+    encoding: Annotated[str, _text("Of plain-text files.")] = "utf-8",
+    limit: Annotated[int | None, _text("At most this many of --texts.", rule=require_count)] = None,
+    encoder: EncoderName = "minilm",
+    model_layer: Annotated[
         int | None,
         _text(
             "Layer of the encoder (default: 0, the embedding layer's output) or of --map model "
-            "(default: -1)."
+            "(default: -1).",
+            "--layer",
         ),
-    ] = None
-    max_words: Annotated[int | None, _text("Keep the first words of a longer text.")] = None
+    ] = None,
+    max_words: Annotated[
+        int | None,
+        _text("Keep the first words of a longer text.", rule=partial(require_count, least=2)),
+    ] = None,
     keep_special_tokens: Annotated[
         bool, _text("Let [CLS] and [SEP] count as words.", "--keep-special-tokens")
-    ] = False
+    ] = False,
     maps: Annotated[
         str,
         option(
             f"Any of {', '.join(MAPS)}, commas between; raf(heads=4) sets a parameter; "
-            "module:Name is a map of "
-            "your own.",
+            "module:Name is a map of your own.",
             "--map",
             panel="Maps",
         ),
-    ] = DEFAULT_MAPS
-    depth: Annotated[int | None, _of_maps()] = None
-    width: Annotated[int | None, _of_maps()] = None
-    activation: Annotated[str | None, _of_maps()] = None
-    temperature: Annotated[float | None, _of_maps()] = None
-    model: Annotated[str | None, _of_maps()] = None
-    pool: Annotated[str | None, _of_maps()] = None
+    ] = "rf,raf,relu-raf",
+    depth: Annotated[int | None, _of_maps] = None,
+    width: Annotated[int | None, _of_maps] = None,
+    activation: Annotated[str | None, _of_maps] = None,
+    temperature: Annotated[float | None, _of_maps] = None,
+    model: Annotated[str | None, _of_maps] = None,
+    pool: Annotated[str | None, _of_maps] = None,
     radius: Annotated[
         float | None,
         _search(
-            "How far the word may move; default: sqrt(d), of --map model the word's own length."
+            "How far the word may move; default: sqrt(d), of --map model the word's own length.",
+            rule=partial(require_positive, remedy="leave it out for the map's default"),
         ),
-    ] = None
-    word: Annotated[
-        list[int] | None, _search("Search this word only, counted from 0; may be repeated.")
-    ] = None
+    ] = None,
+    words: Annotated[
+        list[int] | None,
+        _search("Search this word only, counted from 0; may be repeated.", "--word"),
+    ] = None,
     sample: Annotated[
         int | None,
         _search(
             "Search a random sample of so many words; default: all, but 16 for rf and 16 / depth "
-            "for drf on texts "
-            "whose matrices are too large to build."
+            "for drf on texts whose matrices are too large to build.",
+            rule=require_count,
         ),
-    ] = None
-    search: Annotated[str, _search("What the search spends: quick, normal or thorough.")] = "normal"
+    ] = None,
+    search: Annotated[
+        str,
+        _search(
+            "What the search spends: quick, normal or thorough.",
+            rule=partial(require_choice, choices=EFFORTS),
+        ),
+    ] = "normal",
     starts: Annotated[
-        int | None, _search("Starting points of the search, a word; default: what suits the map.")
-    ] = None
+        int | None,
+        _search(
+            "Starting points of the search, a word; default: what suits the map.",
+            rule=require_count,
+        ),
+    ] = None,
     steps: Annotated[
-        int | None, _search("Steps of the search, a start, at most; default: what suits the map.")
-    ] = None
+        int | None,
+        _search(
+            "Steps of the search, a start, at most; default: what suits the map.",
+            rule=partial(require_count, least=0),
+        ),
+    ] = None,
     swaps: Annotated[
         bool,
         _search(
             "Also the word of the encoder's vocabulary that moves the map most in the place of "
-            "each searched word, "
-            "whether or not a writer would put it there.",
+            "each searched word, whether or not a writer would put it there.",
             "--swaps",
         ),
-    ] = False
+    ] = False,
     small_radius: Annotated[
         bool,
-        option(
+        _theory(
             "Also the limit of S / radius as the radius shrinks: the Jacobian's largest singular "
             "value.",
             "--small-radius",
-            panel="Theory",
         ),
-    ] = False
+    ] = False,
     profile: Annotated[
         bool,
-        option(
+        _theory(
             "Also one table of all measures: the mean, the small-radius limit, rows exchanged, "
             "Lipschitz bounds.",
             "--profile",
-            panel="Theory",
         ),
-    ] = False
+    ] = False,
     conditions: Annotated[
         bool,
-        option(
+        _theory(
             "Also which conditions of the paper's theorems the text and the maps meet, in words.",
             "--conditions",
-            panel="Theory",
         ),
-    ] = False
+    ] = False,
     all_words: Annotated[
         bool, option("Show every word, however long the text is.", "--all-words")
-    ] = False
+    ] = False,
     verbose: Annotated[
         bool,
         option(
             "Also each word's upper bound, the cost, and what all numbers mean.", "--verbose", "-v"
         ),
-    ] = False
+    ] = False,
     out: Annotated[
         str | None,
         option(
             "Keep a record of every text and map in this folder, for `wordsens report`; what is "
-            "there is not measured "
-            "again."
+            "there is not measured again."
         ),
-    ] = None
-    seed: Seed = 0
-    device: Device = "cpu"
-    threads: Threads = 1
-    as_json: AsJson = False
-    quiet: Quiet = False
-
-    def __post_init__(self) -> None:
-        require_count("threads", self.threads)
-        if self.radius is not None:
-            require_positive("radius", self.radius, remedy="leave it out for the map's default")
-        require_choice("search", self.search, EFFORTS)
-        for name, least in (
-            ("limit", 1),
-            ("max_words", 2),
-            ("sample", 1),
-            ("starts", 1),
-            ("steps", 0),
-        ):
-            if (value := getattr(self, name)) is not None:
-                require_count(name, value, least=least)
-        if sum(given is not None for given in (self.text, self.file, self.texts)) != 1:
-            raise InputError(
-                'give exactly one of TEXT, --file and --texts; for example: wordsens measure "I '
-                'love her much"'
-            )
-        if self.word and self.sample is not None:
-            raise InputError("`--word` and `--sample` both choose the words; give one of them")
-        if self.texts is None and (self.text_column != "text" or self.limit is not None):
-            raise InputError(
-                "`--text-column` and `--limit` belong to --texts; drop them, or name a file of "
-                "texts"
-            )
-        families = [map_entry(name).family for name in self.map_names]
-        if TRAINED in families and len(families) > 1:
-            raise InputError(
-                "`--map` names model beside other maps, but a transformer has rows of its own; "
-                "measure it alone"
-            )
-        if self.swaps and not self.of_model and self.chosen_layer:
-            raise InputError(
-                "`--swaps` needs the encoder's layer 0, where a word has the same row whatever "
-                "stands around it, but "
-                f"--layer is {self.chosen_layer}; drop one of them"
-            )
-        for name in self.map_names:
-            map_options(name, **self.given_options)
-
-    @property
-    def search_plan(self) -> SearchPlan:
-        """The plan of every search."""
-        return SearchPlan(self.search, starts=self.starts, steps=self.steps)
-
-    @property
-    def map_names(self) -> list[str]:
-        """The maps, each once."""
-        return map_names(self.maps)
-
-    @property
-    def of_model(self) -> bool:
-        """True where a transformer is measured, which makes the rows of the texts itself."""
-        return map_entry(self.map_names[0]).family == TRAINED
-
-    @property
-    def chosen_layer(self) -> int:
-        """Of the encoder, or of the transformer."""
-        return self.model_options["model_layer"] if self.of_model else self.layer or 0
-
-    @property
-    def model_options(self) -> dict[str, Any]:
-        """The options of the transformer that is measured."""
-        return map_options(self.map_names[0], **self.given_options)
-
-    @property
-    def given_options(self) -> dict[str, Any]:
-        """The options of the maps that are given."""
-        flags = {name: getattr(self, name) for name in MAP_FLAGS} | {"model_layer": self.layer}
-        return {name: value for name, value in flags.items() if value is not None}
-
-
-class MeasureCommand(TyperCommand):
-    """The command, with a help of its maps' options that comes from the maps and loads torch."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        for parameter in self.params:
-            parameter.help = parameter.help or option_help(parameter.name)  # pyright: ignore[reportAttributeAccessIssue]
-        super().format_help(ctx, formatter)
-
-
-@takes(MeasureOptions, first=("maps", "texts", "radius", "swaps", "out"))
-def measure(options: MeasureOptions) -> None:
+    ] = None,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    threads: Threads = 1,
+    run: Run,
+) -> Answer:
     """Measure how far one word can move what a map sees: S per word, with the most sensitive one
     marked.
 
@@ -281,253 +202,249 @@ def measure(options: MeasureOptions) -> None:
 
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """
-    require_device(options.device)
-    if options.out is None:
-        _print(*_measure_all(options, None), None, options)
-        return
+    if sum(source is not None for source in (text, file, texts)) != 1:
+        raise InputError(
+            'give exactly one of TEXT, --file and --texts; for example: wordsens measure "I '
+            'love her much"'
+        )
+    if words and sample is not None:
+        raise InputError("--word and --sample both choose the words; give one of them")
+    if texts is None and (text_column != "text" or limit is not None):
+        raise InputError(
+            "--text-column and --limit belong to --texts; drop them, or name a file of texts"
+        )
+    flags = (depth, width, activation, temperature, model, pool, model_layer)
+    given = {name: value for name, value in zip(_OF_MAPS, flags, strict=True) if value is not None}
+    names, layer = map_names(maps), model_layer or 0
+    of_model = TRAINED in [map_entry(name).family for name in names]
+    if of_model and len(names) > 1:
+        raise InputError(
+            "--map names model beside other maps, but a transformer has rows of its own; "
+            "measure it alone"
+        )
+    if swaps and not of_model and layer:
+        raise InputError(
+            "--swaps needs the encoder's layer 0, where a word has the same row whatever stands "
+            f"around it, but --layer is {layer}; drop one of them"
+        )
+    options_of_maps = [map_options(name, **given) for name in names]
+    require_device(device)
+
+    from wordsens.sensitivity.measured import MeasuredText, texts_view
+    from wordsens.sensitivity.several_texts import sampled_words
     from wordsens.sweeps.store import Store, write_tables
 
-    with stopped_by_sigterm(), Store(options.out) as store:
-        store.add_command(typed.get())
-        measured, skipped = _measure_all(options, store)
-        records: Any = store.frame(experiment="sensitivity")
-        given = records[records["text"] == "given"] if len(records) else records
-        _print(measured, skipped, write_tables(given, store.folder, "measure"), options)
+    build = partial(build_map, seed=seed, device=device, **given)
+    plan = SearchPlan(search, starts=starts, steps=steps)
+    rows = {"encoder": encoder, "layer": layer, "keep_special_tokens": keep_special_tokens}
+    keys = {"seed": seed, "radius": radius, "device": device, **given}
+    keys |= {"search": search, "starts": starts, "steps": steps}
+    with cpu_threads(threads), nullcontext() if out is None else Store(out) as store:
+        if store is not None:
+            store.add_command(typed.get())
+        documents = _documents(text, file, texts, text_column, encoding=encoding, limit=limit)
+        if of_model:
+            matrices = build(names[0], 1, 1).embed(documents, max_words=max_words)
+        else:
+            matrices = ws.embed(
+                documents,
+                encoder=encoder,
+                layer=layer,
+                max_words=max_words,
+                special_tokens=keep_special_tokens,
+                device=device,
+            )
+        readable = [pair for pair in zip(documents, matrices, strict=True) if len(pair[1]) > 1]
+        skipped = [matrix for matrix in matrices if len(matrix) == 1]
+        if not readable:
+            raise InputError(
+                "the text has one word; word sensitivity compares words, so give a text of two "
+                "words or more"
+                if texts is None
+                else f"--texts (={texts!r}) has no text of two words or more; give longer texts"
+            )
+        if skipped:
+            left_out = f"{len(skipped)} of {len(matrices)} texts have one word only"
+            run.notice(f"{left_out} and are left out")
+        count, measured = len(readable), []
+        with run.progress("texts" if count > 1 else "search", count) as report:
+            for document, matrix in readable:
+                results = []
+                for name in names:
+                    start = len(measured) + len(results) / len(names)
+                    now = f"{matrix.source if count > 1 else ''} {map_title(name)}".strip()
+                    phi = build(name, *matrix.rows.shape)
+                    indices = words or sampled_words(phi, len(matrix), seed, sample)
+                    saved = None
+                    if store is not None:
+                        cell = _cell(
+                            name, document, matrix, indices, {} if of_model else rows, keys
+                        )
+                        saved = store, cell
 
+                    def tell(done: int, total: int, start: float = start, now: str = now) -> None:
+                        share = done / max(total, 1) / len(names)
+                        report(start + share, count, now)
 
-def _print(
-    texts: "list[MeasuredText]",
-    skipped: "list[TextMatrix]",
-    table: Path | None,
-    options: MeasureOptions,
-) -> None:
-    if options.as_json:
-        document = {
-            "command": "measure",
-            "version": __version__,
-            "encoder": options.model_options["model"] if options.of_model else options.encoder,
-            "layer": options.chosen_layer,
-            "seed": options.seed,
-            "device": options.device,
-            "texts": [text.to_dict() for text in texts],
-            "skipped": [text.source for text in skipped],
-            "records": None if table is None else str(table),
-        }
-        print_json(document)
-        return
-    if options.texts is not None:
-        from wordsens.sensitivity.measured import texts_view
-
-        view = texts_view(texts, verbose=options.verbose)
-    else:
-        shown = {name: getattr(options, name) for name in ("all_words", "verbose", "conditions")}
-        view = texts[0].view(**shown)
-    print_view(view, stdout())
-    if table is not None:
-        stdout().print(
-            f"\nrecords  {table}\nreport   wordsens report {options.out}", soft_wrap=True
-        )
-
-
-def _measure_all(
-    options: MeasureOptions, store: "Store | None"
-) -> "tuple[list[MeasuredText], list[TextMatrix]]":
-    """The texts of two words or more under every map, and the others, which are left out."""
-    from wordsens.models.embedding import embed
-    from wordsens.sensitivity.measured import MeasuredText
-
-    documents = _documents(options)
-    if options.of_model:
-        phi = build_map(
-            options.map_names[0],
-            1,
-            1,
-            seed=options.seed,
-            device=options.device,
-            **options.given_options,
-        )
-        matrices = phi.embed(documents, max_words=options.max_words)
-    else:
-        matrices = embed(
-            documents,
-            encoder=options.encoder,
-            layer=options.chosen_layer,
-            max_words=options.max_words,
-            special_tokens=options.keep_special_tokens,
-            device=options.device,
-        )
-    long_enough = [pair for pair in zip(documents, matrices, strict=True) if len(pair[1]) > 1]
-    skipped = [text for text in matrices if len(text) == 1]
-    if not long_enough and options.texts is None:
-        raise InputError(
-            "the text has one word; word sensitivity compares words, so give a text of two words "
-            "or more"
-        )
-    if not long_enough:
-        raise InputError(
-            f"`texts` (={options.texts!r}) has no text of two words or more; give longer texts"
-        )
-    if skipped and not options.quiet:
-        notice(f"{len(skipped)} of {len(matrices)} texts have one word only and are left out")
-    count, names, measured = len(long_enough), options.map_names, []
-    with reporting(count, "texts" if count > 1 else "search", quiet=options.quiet) as report:
-        for document, text in long_enough:
-            maps = []
-            for name in names:
-
-                def tell(
-                    done: int,
-                    total: int,
-                    name: str = name,
-                    text: Any = text,
-                    before: int = len(maps),
-                ) -> None:
-                    now = f"{text.source if count > 1 else ''} {map_title(name)}".strip()
-                    report.update(
-                        len(measured) + (before + done / max(total, 1)) / len(names), now=now
+                    results.append(
+                        _measured(
+                            phi,
+                            matrix,
+                            indices,
+                            radius,
+                            seed,
+                            plan=plan,
+                            saved=saved,
+                            swaps=partial(_swaps, rows=rows, device=device, seed=seed)
+                            if swaps
+                            else None,
+                            small_radius=small_radius,
+                            profile=profile,
+                            progress=tell,
+                        )
                     )
+                measured.append(MeasuredText(tuple(results)))
+        table = None
+        if store is not None:
+            records: Any = store.frame(experiment="sensitivity")
+            given_texts = records[records["text"] == "given"] if len(records) else records
+            table = write_tables(given_texts, store.folder, "measure")
+    document = {
+        "encoder": options_of_maps[0]["model"] if of_model else encoder,
+        "layer": options_of_maps[0]["model_layer"] if of_model else layer,
+        "seed": seed,
+        "device": device,
+        "texts": [each.to_dict() for each in measured],
+        "skipped": [matrix.source for matrix in skipped],
+        "records": None if table is None else str(table),
+    }
+    if texts is not None:
+        view = texts_view(measured, verbose=verbose)
+    else:
+        view = measured[0].view(all_words=all_words, verbose=verbose, conditions=conditions)
+    files = [] if table is None else ["", f"records  {table}", f"report   wordsens report {out}"]
+    return Answer(document=document, view=view, lines=files)
 
-                maps.append(_measured(name, document, text, options, store, tell))
-            measured.append(MeasuredText(tuple(maps)))
-        if count > 1:
-            report.update(count, now="")
-    return measured, skipped
 
-
-def _documents(options: MeasureOptions) -> "list[Document]":
-    from wordsens.text import Document, read_documents
+def _documents(
+    text: str | None,
+    file: str | None,
+    texts: str | None,
+    text_column: str,
+    *,
+    encoding: str,
+    limit: int | None,
+) -> "list[ws.Document]":
     from wordsens.text.tables import file_text
 
-    if options.text is not None:
-        return [Document(options.text, source="the command line")]
-    if options.file is not None:
-        path = named_path("file", options.file, home=False)
-        return [Document(file_text(path, options.encoding), source=path.name)]
-    keys = {name: getattr(options, name) for name in ("text_column", "encoding", "limit")}
-    return read_documents(str(options.texts), **keys, labels=False, skip_empty=True)
+    if text is not None:
+        return [ws.Document(text, source="the command line")]
+    if file is not None:
+        path = named_path("file", file, home=False)
+        return [ws.Document(file_text(path, encoding), source=path.name)]
+    return ws.read_documents(
+        str(texts),
+        text_column=text_column,
+        encoding=encoding,
+        limit=limit,
+        labels=False,
+        skip_empty=True,
+    )
 
 
 def _measured(
-    name: str,
-    document: "Document",
-    text: "TextMatrix",
-    options: MeasureOptions,
-    store: "Store | None",
+    phi: "ws.FeatureMap",
+    text: "ws.TextMatrix",
+    words: list[int] | None,
+    radius: float | None,
+    seed: int,
+    *,
+    plan: SearchPlan,
+    saved: "tuple[Store, SensitivityCell] | None",
+    swaps: Callable[..., Swaps] | None,
+    small_radius: bool,
+    profile: bool,
     progress: Callable[[int, int], None],
 ) -> "MeasuredMap":
-    """One text under the map of that name: from the store where that has all that is wanted, else
-    measured."""
-    from wordsens.sensitivity.jacobian import jacobian_sensitivity
+    """One text under one map: from the store where that has all that is wanted, else measured."""
     from wordsens.sensitivity.measured import MeasuredMap
-    from wordsens.sensitivity.one_word import word_sensitivity
     from wordsens.sensitivity.profile import profile_of
-    from wordsens.sensitivity.several_texts import sampled_words
+    from wordsens.sweeps.measurement import save_measurement, saved_measurement
     from wordsens.theory import check_conditions, predict
 
     began, started = time.perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
-    n, d = text.rows.shape
-    phi = build_map(name, n, d, seed=options.seed, device=options.device, **options.given_options)
-    words = options.word or sampled_words(phi, n, options.seed, options.sample)
     # Each entry of a vocabulary and each product with the Jacobian is a query, and a map that is
     # sampled on demand would remember them all.
-    wants_swaps, wants_limit = (
-        wanted and phi.affordable_words is None for wanted in (options.swaps, options.small_radius)
-    )
-    result, swaps, cell = None, None, None
-    if store is not None:
-        from wordsens.sweeps.measurement import saved_measurement
-
-        cell = _cell(name, document, text, words, options)
-        if (stored := saved_measurement(store, cell, phi, text)) is not None:
-            result, record = stored
-            if wants_swaps:
-                swaps = (
-                    None
-                    if record["swap"] is None
-                    else (record["swap"], tuple(json.loads(str(record["swapped_for"]))))
-                )
-                result = None if swaps is None else result
+    affordable = phi.affordable_words is None
+    result, swapped = None, None
+    if saved is not None and (stored := saved_measurement(*saved, phi, text)) is not None:
+        result, record = stored
+        if swaps is not None and affordable:
+            if record["swap"] is None:
+                result = None
+            else:
+                swapped = record["swap"], tuple(json.loads(str(record["swapped_for"])))
     if result is None:
-        result = word_sensitivity(
-            phi,
-            text,
-            words,
-            options.radius,
-            options.seed,
-            search=options.search_plan,
-            progress=progress,
-        )
-        swaps = _swaps(phi, text, result, options) if wants_swaps else None
-        if store is not None and cell is not None:
-            from wordsens.sweeps.measurement import save_measurement
-
-            save_measurement(store, cell, started, phi, text, result, swaps=swaps)
-    searched = result.words.tolist()
-    limit = (
-        jacobian_sensitivity(phi, text, searched, options.seed).per_word.tolist()
-        if wants_limit
-        else None
-    )
+        result = ws.word_sensitivity(phi, text, words, radius, seed, search=plan, progress=progress)
+        swapped = swaps(phi, text, result) if swaps is not None and affordable else None
+        if saved is not None:
+            save_measurement(*saved, started, phi, text, result, swaps=swapped)
+    searched, limit = result.words.tolist(), None
+    if small_radius and affordable:
+        limit = tuple(ws.jacobian_sensitivity(phi, text, searched, seed).per_word.tolist())
     return MeasuredMap(
         text=text,
         result=result,
         seconds=time.perf_counter() - began,
-        predicted=predict(phi, text, words=len(searched))
-        if options.radius is None
-        else None,  # of radius sqrt(d)
+        # A prediction is of radius sqrt(d).
+        predicted=predict(phi, text, words=len(searched)) if radius is None else None,
         conditions=check_conditions(phi, text),
-        small_radius=None if limit is None else tuple(limit),
-        swaps=swaps,
-        profile=profile_of(phi, text, result) if options.profile else None,
+        small_radius=limit,
+        swaps=swapped,
+        profile=profile_of(phi, text, result) if profile else None,
     )
 
 
 def _swaps(
-    phi: "FeatureMap", text: "TextMatrix", result: "Sensitivity", options: MeasureOptions
-) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """The relative change by the best real word in the place of each searched word, and that
-    word."""
+    phi: "ws.FeatureMap",
+    text: "ws.TextMatrix",
+    result: "ws.Sensitivity",
+    *,
+    rows: Mapping[str, Any],
+    device: str,
+    seed: int,
+) -> Swaps:
     from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
-    from wordsens.sensitivity.replacements import best_swaps
 
     if isinstance(phi, TransformerFeatures):
         vocabulary = phi.vocabulary()
     else:
-        encoder = loaded_model(options.encoder, device=options.device)
-        vocabulary = encoder.vocabulary(special_tokens=options.keep_special_tokens, rescale=True)
-    swaps = best_swaps(phi, text, result.words, options.seed, vocabulary=vocabulary)
+        encoder = loaded_model(rows["encoder"], device=device)
+        vocabulary = encoder.vocabulary(special_tokens=rows["keep_special_tokens"], rescale=True)
+    swaps = ws.best_swaps(phi, text, result.words, seed, vocabulary=vocabulary)
     return tuple(swaps.per_word.tolist()), swaps.swapped_for
 
 
 def _cell(
     name: str,
-    document: "Document",
-    text: "TextMatrix",
+    document: "ws.Document",
+    text: "ws.TextMatrix",
     words: list[int] | None,
-    options: MeasureOptions,
+    rows: Mapping[str, Any],
+    keys: Mapping[str, Any],
 ) -> "SensitivityCell":
-    """The cell of a sweep that is the measurement of the map of that name on a text, at these words
-    or all."""
+    """The cell of a sweep that is the measurement of that map on a text, at these words or all."""
     from wordsens.sweeps.measurement import SensitivityCell
 
     entry, (n, d) = map_entry(name), text.rows.shape
-    given: dict[str, Any] = {
+    source = {
         "kind": "given",
         "content": document.text,
         "source": text.source,
         "label": document.label,
     }
-    if entry.family != TRAINED:
-        given |= {
-            "encoder": options.encoder,
-            "layer": options.chosen_layer,
-            "keep_special_tokens": options.keep_special_tokens,
-        }
-    keys = {
-        name: getattr(options, name)
-        for name in ("seed", "radius", "search", "starts", "steps", "device")
-    }
-    taken = {key: value for key, value in options.given_options.items() if key in entry.options}
-    dtype = "float32" if entry.family == TRAINED else "float64"
-    keys |= taken | {"map": name, "n": n, "d": d, "text": given, "dtype": dtype}
-    return SensitivityCell.parse(keys | {"words": "all" if words is None else {"indices": words}})
+    of_maps = set(_OF_MAPS) - set(entry.options)
+    cell = {key: value for key, value in keys.items() if key not in of_maps}
+    cell |= {"map": name, "n": n, "d": d, "text": {**source, **rows}}
+    cell |= {"dtype": "float32" if entry.family == TRAINED else "float64"}
+    return SensitivityCell.parse(cell | {"words": "all" if words is None else {"indices": words}})

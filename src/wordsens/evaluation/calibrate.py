@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from wordsens.display.numbers import plural
 from wordsens.display.view import View
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.evaluation.pairs import (
     Progress,
     ScoredPairs,
@@ -209,7 +209,8 @@ def calibrate(
     for name, share in (("budget", budget), ("confidence", confidence)):
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
             raise InputError(
-                f"`{name}` (={share!r}) must be a share above 0 and below 1, such as .02 for 2 %"
+                f"{argument(name)} (={share!r}) must be a share above 0 and below 1, such as .02 "
+                "for 2 %"
             )
     chosen, changes = choose_pairs(pairs)
     chosen, drafted = _without_drafts(chosen)
@@ -242,9 +243,10 @@ def _without_drafts(pairs: list[Pair]) -> tuple[list[Pair], list[str]]:
     drafted = len(pairs) - len(kept)
     if drafted and all(pair.same for pair in kept):
         raise InputError(
-            f"`pairs`: all {drafted} opposites were drafted by rule ({ORIGIN} = {DRAFT}), and a "
-            "threshold promised on them alone would let other wrong hits through; add pairs of "
-            "different questions, on the same topic and on others, that must not share an answer"
+            f"{argument('pairs')}: all {drafted} opposites were drafted by rule ({ORIGIN} = "
+            f"{DRAFT}), and a threshold promised on them alone would let other wrong hits through; "
+            "add pairs of different questions, on the same topic and on others, that must not "
+            "share an answer"
         )
     return kept, [f"{plural(drafted, 'drafted opposite')} left out"] if drafted else []
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wordsens.display.view import View
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, argument, require_choice
 from wordsens.evaluation.pairs import (
     SCORE,
     Mask,
@@ -314,7 +314,7 @@ def check(
 def require_options(threshold: int | float | None, keep: int | float, seed: Seed) -> None:
     """InputError for a threshold that is no number, a share that is none, or a wrong seed."""
     if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 < keep <= 1:
-        raise InputError(f"`keep` (={keep!r}) must be a share from 0 to 1, such as 0.9")
+        raise InputError(f"{argument('keep')} (={keep!r}) must be a share from 0 to 1, such as 0.9")
     if threshold is not None:
         require_threshold(threshold, cosines=False)
     derive_seed(seed)
@@ -329,8 +329,8 @@ def read_requirements(texts: Sequence[str], pairs: Sequence[Pair]) -> tuple[Requ
     for requirement in requirements:
         if requirement.field not in ("pairs", "threshold") and not 0 <= requirement.bound <= 1:
             raise InputError(
-                f"`requirements` (={requirement.text!r}) bounds a share, which is from 0 to 1, "
-                "such as .2"
+                f"{argument('requirements')} (={requirement.text!r}) bounds a share, which is from "
+                "0 to 1, such as .2"
             )
         if requirement.kind not in ("", EVERY):
             require_choice(f"the kind of {requirement.text!r}", requirement.kind, (*kinds, EVERY))

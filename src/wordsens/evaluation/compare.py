@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 
 from wordsens.display.numbers import plural
 from wordsens.display.view import View
-from wordsens.errors import InputError, require_choice, require_count, require_positive
+from wordsens.errors import InputError, argument, require_choice, require_count, require_positive
 from wordsens.evaluation.check import KEEP
 from wordsens.evaluation.pairs import (
     Mask,
@@ -327,7 +327,8 @@ def compare(
         ]
     elif not rows:
         raise InputError(
-            "`pairs` (='none') leaves nothing to compare: a model of pairs has no vectors of texts"
+            f"{argument('pairs')} (='none') leaves nothing to compare: a model of pairs has no "
+            "vectors of texts"
         )
     else:
         notes.append(
@@ -420,8 +421,8 @@ def _readable(texts: Texts, models: Sequence[Model]) -> tuple[list[str], list[st
     kept = [text for text in sources if text not in reasons]
     if len(kept) < LEAST_TEXTS:
         raise InputError(
-            f"`texts` holds {len(kept)} different texts that both models read; give {LEAST_TEXTS} "
-            "or more, for intervals over texts"
+            f"{argument('texts')} holds {len(kept)} different texts that both models read; give "
+            f"{LEAST_TEXTS} or more, for intervals over texts"
         )
     changes = []
     if copies := len(documents) - len(sources):

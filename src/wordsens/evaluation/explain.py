@@ -10,7 +10,7 @@ import torch
 
 from wordsens.display.numbers import plural
 from wordsens.display.view import View
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError, argument, require_count
 from wordsens.evaluation.text_scores import SimilarityScore, TextScore, score_of, words_read
 from wordsens.evaluation.word_effects import WordEffect, WordEffects, effects_of, unchanged_words
 from wordsens.results import Answered
@@ -165,8 +165,8 @@ def explain(
         require_count("words", words)
     if not isinstance(text, str):
         raise InputError(
-            f"`text` (a {type(text).__name__}) must be a string; for rows of a map call "
-            "word_sensitivity(model, text)"
+            f"{argument('text')} (a {type(text).__name__}) must be a string; for rows of a map "
+            "call word_sensitivity(model, text)"
         )
     score = score_of(model, text, other, target)
     changes: list[str] = []
@@ -230,8 +230,8 @@ def _words(score: TextScore, side: int, most: int | None, changes: list[str]) ->
     if count < 2:
         if all(len(lettered_spans(text)) < 2 for text in score.texts):
             raise InputError(
-                f"`text` (={score.texts[0][:40]!r}) has {plural(count, 'word')}; an explanation "
-                "compares two or more"
+                f"{argument('text')} (={score.texts[0][:40]!r}) has {plural(count, 'word')}; an "
+                "explanation compares two or more"
             )
         changes.append(f"{whose} has {plural(count, 'word')}, which cannot be deleted")
         return []

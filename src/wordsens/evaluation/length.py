@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from wordsens.display.numbers import Estimate
 from wordsens.display.view import View
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError, argument, require_count
 from wordsens.evaluation.near_misses import SENTENCE_END, negate
 from wordsens.evaluation.pairs import require_threshold
 from wordsens.intervals import ends, least_values, median_estimate
@@ -160,7 +160,8 @@ def advise_length(
     documents = as_documents(texts)
     if len(documents) < 2:
         raise InputError(
-            "`texts` holds 1 text; give two or more: the words of others make longer passages"
+            f"{argument('texts')} holds 1 text; give two or more: the words of others make longer "
+            "passages"
         )
     loaded = as_model(model)
     require_cosines(loaded, "lengths")
@@ -206,8 +207,8 @@ def advise_length(
             break
     if not medians:
         raise InputError(
-            f"`texts` hold too few words for passages of {shortest} {unit}, the longest changed "
-            "sentence; give more or longer texts"
+            f"{argument('texts')} hold too few words for passages of {shortest} {unit}, the "
+            "longest changed sentence; give more or longer texts"
         )
     while gaps := _open_gaps(medians, least):
         for low, high in gaps:
@@ -326,8 +327,8 @@ def _sentences(
     chosen = list({pair.texts: pair for pair in pairs if not pair.same}.values())
     if len(chosen) < least_values():
         raise InputError(
-            f"`pairs` holds {len(chosen)} opposites, whose meaning differs (same = false), and "
-            f"an interval takes {least_values()}; give more"
+            f"{argument('pairs')} holds {len(chosen)} opposites, whose meaning differs (same = "
+            f"false), and an interval takes {least_values()}; give more"
         )
     kind = chosen[0].kind if len({pair.kind for pair in chosen}) == 1 else "change"
     count = min(most, len(chosen))

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from wordsens.display.numbers import plural
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, argument, require_choice
 from wordsens.evaluation.guard import guard as judge
 from wordsens.evaluation.texts import Progress as Count
 from wordsens.evaluation.texts import counting, encoded
@@ -190,7 +190,7 @@ def scored_by(
     require_both_sides(kept)
     if not any(pair.near for pair in kept):
         why = f": {'; '.join(changes)}" if changes else ""
-        raise InputError(f"`pairs` holds no near-duplicate that counts{why}; add some")
+        raise InputError(f"{argument('pairs')} holds no near-duplicate that counts{why}; add some")
     total = len(models) * len({text for pair in kept for text in pair.texts})
     count = counting(progress, total)
     rows = [similarities(model, kept, count) for model in models]
@@ -221,7 +221,7 @@ def prompted(model: Model | PairModel, prompt_names: Sequence[str]) -> OneModel:
         return model
     if isinstance(model, PairModel) or len(names) > 2:
         raise InputError(
-            f"`prompt_names` (={names!r}) must be one or two names of a model of texts"
+            f"{argument('prompt_names')} (={names!r}) must be one or two names of a model of texts"
         )
     sides = [model.prompted(name) for name in names]
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
@@ -278,7 +278,7 @@ def require_both_sides(pairs: Iterable[Pair]) -> None:
         missing = (
             "opposite (same=false)" if sides == {True} else "pair that means the same (same=true)"
         )
-        raise InputError(f"`pairs` holds no {missing}; a check compares the two")
+        raise InputError(f"{argument('pairs')} holds no {missing}; a check compares the two")
 
 
 def stands_in(pair: Pair) -> bool:
@@ -339,7 +339,8 @@ def similarity_of(model: Model | tuple[Model, Model]) -> str:
     if sides[0].similarity != sides[1].similarity:
         compared = [f"{side.name} by the {SIMILARITIES[side.similarity]}" for side in sides]
         raise InputError(
-            f"`model` compares {' and '.join(compared)}; give both models one similarity_fn_name"
+            f"{argument('model')} compares {' and '.join(compared)}; give both models one "
+            "similarity_fn_name"
         )
     return sides[0].similarity
 
@@ -416,8 +417,10 @@ def require_threshold(threshold: float, cosines: bool) -> None:
     """InputError for a threshold that is no finite number, or that no cosine can have."""
     is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
     if not is_number or not math.isfinite(threshold):
-        raise InputError(f"`threshold` (={threshold!r}) must be a finite number, such as 0.92")
+        raise InputError(
+            f"{argument('threshold')} (={threshold!r}) must be a finite number, such as 0.92"
+        )
     if cosines and abs(threshold) > 1:
         raise InputError(
-            f"`threshold` (={threshold:g}) must be a cosine, from -1 to 1, such as 0.92"
+            f"{argument('threshold')} (={threshold:g}) must be a cosine, from -1 to 1, such as 0.92"
         )

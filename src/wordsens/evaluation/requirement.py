@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, argument, require_choice
 from wordsens.evaluation.pairs import ScoredPairs
 from wordsens.files import named_path, small_text, writing
 from wordsens.intervals import TOGETHER, auc, auc_changes, auc_estimate
@@ -80,8 +80,8 @@ class Requirement:
             if match is None or (match["kind"] is None and not whole):
                 forms = "KIND.FIELD >= NUMBER" + (" or FIELD >= NUMBER" if whole else "")
                 raise InputError(
-                    f"`requirements` (={text!r}) cannot be read; write it as {forms}, such as "
-                    f"{example!r}"
+                    f"{argument('requirements')} (={text!r}) cannot be read; write it as {forms}, "
+                    f"such as {example!r}"
                 )
             field = require_choice(
                 f"the field of {text!r}", match["field"], fields if match["kind"] else whole
@@ -194,8 +194,8 @@ def read_baseline(path: str | PathLike[str]) -> dict[str, float]:
             raise ValueError("a similarity is not a finite number")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"`baseline`: the file {str(path)!r} is no baseline ({type(error).__name__}: "
-            f"{error}); write one with --save-baseline"
+            f"{argument('baseline')}: the file {str(path)!r} is no baseline "
+            f"({type(error).__name__}: {error}); write one with --save-baseline"
         ) from error
     return values
 
@@ -237,8 +237,8 @@ def auc_drops(
     compared = {kind: members for kind, members in kinds.items() if members.any()}
     if not compared or not near.any():
         raise InputError(
-            "`baseline` has no opposites or no near-duplicates in common with this check; save a "
-            "new one for these pairs with --save-baseline"
+            f"{argument('baseline')} has no opposites or no near-duplicates in common with this "
+            "check; save a new one for these pairs with --save-baseline"
         )
     sides = {kind: (before[members], scored.values[members]) for kind, members in compared.items()}
     floor = _require_room({kind: side[0] for kind, side in sides.items()}, before[near])
@@ -271,9 +271,9 @@ def _require_room(opposites: Mapping[str, np.ndarray], near: np.ndarray) -> list
     ]
     if len(floor) == len(opposites):
         raise InputError(
-            f"`baseline` is vacuous: the AUC of {', '.join(floor)} is at the floor, where no model "
-            "can be worse, so that the gate would pass whatever replaces this model; require "
-            "numbers instead, such as --require 'recall >= .8'"
+            f"{argument('baseline')} is vacuous: the AUC of {', '.join(floor)} is at the floor, "
+            "where no model can be worse, so that the gate would pass whatever replaces this "
+            "model; require numbers instead, such as --require 'recall >= .8'"
         )
     return floor
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError, argument, require_count
 from wordsens.evaluation.pairs import SIMILARITY_OF, similarity_of
 from wordsens.evaluation.texts import Progress, encoded
 from wordsens.maps.transformer.features import TransformerFeatures, map_of
@@ -96,8 +96,8 @@ class TextScore(ABC):
         """
         if way == "mask":
             raise InputError(
-                f"`way` (='mask') needs a mask token, and {self.model} gives vectors alone; use "
-                "'delete'"
+                f"{argument('way')} (='mask') needs a mask token, and {self.model} gives vectors "
+                "alone; use 'delete'"
             )
         return self.changes(side, [self.changed(side, span) for span in spans], progress)
 
@@ -143,7 +143,8 @@ def score_of(model: Any, text: str, other: str | None, target: int | None) -> Te
         return ClassScore(as_classifier(model), text, target)
     if target is not None:
         raise InputError(
-            f"`target` (={target}) goes with a classifier: a TransformerFeatures of probabilities"
+            f"{argument('target')} (={target}) goes with a classifier: a TransformerFeatures of "
+            "probabilities"
         )
     if isinstance(model, PairModel) or is_pair_model(model):
         if other is None:
@@ -269,7 +270,8 @@ class ClassScore(TextScore):
             target = int(row.argmax())
         if require_count("target", target, least=0) >= len(row):
             raise InputError(
-                f"`target` (={target}) is no class; {model.name} has 0 to {len(row) - 1}"
+                f"{argument('target')} (={target}) is no class; {model.name} has 0 to "
+                f"{len(row) - 1}"
             )
         self._target = target
         number = "number" if model.kind == REGRESSION else "probability of class"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from wordsens.display.numbers import plural
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.errors import InputError, argument, require_choice, require_count
 from wordsens.evaluation.substitutes import substitutes
 from wordsens.evaluation.text_scores import TextScore, score_of_words, uphill
 from wordsens.evaluation.texts import Progress, drawn_words
@@ -182,7 +182,8 @@ def word_effects(
     if not read:
         number, reason = left_out[0]
         raise InputError(
-            f"`texts` holds none that can be measured; the first, text {number}: {reason}"
+            f"{argument('texts')} holds none that can be measured; the first, text {number}: "
+            f"{reason}"
         )
     progress(len(texts), len(texts))
     if any(map(takes_apart, read)):

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, require_positive
+from wordsens.errors import InputError, argument, require_positive
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import FunctionFeatures
 from wordsens.models.model import Model
@@ -62,7 +62,8 @@ def as_text(X: TextMatrix | Tensor | np.ndarray) -> TextMatrix:
     text = as_text_matrix(X)
     if len(text) < 2:
         raise InputError(
-            "`X` has one word; word sensitivity compares words, so give a text of two words or more"
+            f"{argument('X')} has one word; word sensitivity compares words, so give a text of two "
+            "words or more"
         )
     # What was made in inference mode takes no part in autograd: a copy does.
     rows = text.rows.clone() if text.rows.is_inference() else text.rows
@@ -81,19 +82,22 @@ def word_indices(
     # A bool is a whole number to Python, and would name a word by accident.
     if not all(isinstance(word, Integral) and not isinstance(word, bool) for word in listed):
         raise InputError(
-            f"`{name}` (={words!r}) must be whole numbers, such as {name}=[0, 3]; pass None for "
-            "all words"
+            f"{argument(name)} (={words!r}) must be whole numbers, such as {name}=[0, 3]; pass "
+            "None for all words"
         )
     if not listed:
-        raise InputError(f"`{name}` is empty; name at least one word, or pass None for all of them")
+        raise InputError(
+            f"{argument(name)} is empty; name at least one word, or pass None for all of them"
+        )
     for word in listed:
         if not -n <= word < n:
             raise InputError(
-                f"`{name}` has {word}, but the text has {n} words; indices run from 0 to {n - 1}"
+                f"{argument(name)} has {word}, but the text has {n} words; indices run from 0 to "
+                f"{n - 1}"
             )
     indices = torch.tensor([int(word) % n for word in listed])
     if len(indices.unique()) < len(indices):
-        raise InputError(f"`{name}` (={listed!r}) names a word twice; name each word once")
+        raise InputError(f"{argument(name)} (={listed!r}) names a word twice; name each word once")
     return indices
 
 
@@ -110,7 +114,8 @@ def radii(
         listed = [listed] * len(words)
     if len(listed) != len(words):
         raise InputError(
-            f"`radius` has {len(listed)} entries for {len(words)} words; give one per searched word"
+            f"{argument('radius')} has {len(listed)} entries for {len(words)} words; give one per "
+            "searched word"
         )
     remedy = "pass None for the map's default"
     values = [require_positive("radius", value, remedy=remedy) for value in listed]

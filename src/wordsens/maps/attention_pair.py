@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.display.view import Chart, View
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.embedding import embed
 from wordsens.results import Result
@@ -142,7 +142,8 @@ def attention_pair(
     number = layer if layer > 0 else layers + 1 + layer
     if layer == 0 or not 1 <= number <= layers:
         raise InputError(
-            f"`layer` (={layer}) has no attention; choose 1 to {layers}, or -1 for the last"
+            f"{argument('layer')} (={layer}) has no attention; choose 1 to {layers}, or -1 for the "
+            "last"
         )
     texts = [_as_text(phi, text) for text in (first, second)]
     weights = []
@@ -151,8 +152,8 @@ def attention_pair(
             heads = phi.attention_of(phi.accept(text.rows), number).double()
             if head is not None and not 0 <= head < len(heads):
                 raise InputError(
-                    f"`head` (={head}) does not exist; choose 0 to {len(heads) - 1}, or None for "
-                    "their mean"
+                    f"{argument('head')} (={head}) does not exist; choose 0 to {len(heads) - 1}, "
+                    "or None for their mean"
                 )
             weights.append(heads.mean(dim=0) if head is None else heads[head])
     first_tokens, second_tokens = (

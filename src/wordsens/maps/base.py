@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.maps.mapping import (
     checked_features,
     feature_norm,
@@ -92,10 +92,9 @@ class FeatureMap(ABC):
         ):
             wanted = tuple("any" if size is None else size for size in self.text_shape)
             raise InputError(
-                f"`X` (shape {tuple(rows.shape)}) does not fit {self.name}, which takes (*batch, "
-                "n, d) with "
-                f"(n, d) = ({wanted[0]}, {wanted[1]}); build the map for this size or truncate the "
-                "text"
+                f"{argument('X')} (shape {tuple(rows.shape)}) does not fit {self.name}, which "
+                f"takes (*batch, n, d) with (n, d) = ({wanted[0]}, {wanted[1]}); build the map for "
+                "this size or truncate the text"
             )
         return rows.to(dtype=self.dtype, device=self.device)
 

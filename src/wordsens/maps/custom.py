@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import torch
 
-from wordsens.errors import InputError, running
+from wordsens.errors import InputError, argument, running
 from wordsens.files import own_sources
 from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.base import FeatureMap
@@ -39,11 +39,13 @@ def build_custom(name: str, given: Mapping[str, Any], parameters: Mapping[str, A
     if inspect.isclass(source) or inspect.isfunction(source):
         source = _made(name, source, {"dtype": torch.float64, **given}, parameters)
     elif parameters:
-        raise InputError(f"`map` (={name!r}) is an object and takes no parameters; drop them")
+        raise InputError(
+            f"{argument('map')} (={name!r}) is an object and takes no parameters; drop them"
+        )
     if not callable(source):
         raise InputError(
-            f"`map` (={name!r}) is a {type(source).__name__}; give a FeatureMap, a torch module, a "
-            "class of either, or a function"
+            f"{argument('map')} (={name!r}) is a {type(source).__name__}; give a FeatureMap, a "
+            "torch module, a class of either, or a function"
         )
     phi = copy.copy(as_feature_map(cast("Any", source)))
     phi.name = name
@@ -61,10 +63,11 @@ def _made(name: str, maker: Any, given: Mapping[str, Any], parameters: Mapping[s
         if inspect.isfunction(maker) and not parameters:
             return maker
         raise InputError(
-            f"`map` (={name!r}) takes {signature}: {error}; it is given {', '.join(given)}, so "
-            f"write the rest behind its name, {name}(k=3), or give it defaults"
+            f"{argument('map')} (={name!r}) takes {signature}: {error}; it is given "
+            f"{', '.join(given)}, so write the rest behind its name, {name}(k=3), or give it "
+            "defaults"
         ) from error
-    with running(f"`map` (={name!r}) ended"), _drawn_from(given["seed"]):
+    with running(f"{argument('map')} (={name!r}) ended"), _drawn_from(given["seed"]):
         return maker(**arguments)
 
 
@@ -85,12 +88,12 @@ def custom_content(name: str) -> str:
     """
     module = name.partition(":")[0]
     sys.path.extend({str(Path.cwd())}.difference(sys.path))
-    with running(f"`map` names the module {module!r}: the search for it ended"):
+    with running(f"{argument('map')} names the module {module!r}: the search for it ended"):
         spec = find_spec(module)
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         raise InputError(
-            f"`map` names the module {module!r}, which is neither installed nor a file of the "
-            "current folder"
+            f"{argument('map')} names the module {module!r}, which is neither installed nor a file "
+            "of the current folder"
         )
     files = sorted(own_sources(module, Path(spec.origin)))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -17,7 +17,7 @@ from functools import cache, cached_property, partial
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from wordsens.errors import InputError, require_choice, require_kind
+from wordsens.errors import InputError, argument, require_choice, require_kind
 
 MODEL = "model"
 TRAINED, OWN = "transformer", "own"
@@ -142,7 +142,7 @@ def map_entry(name: str) -> MapEntry:
     for option, value in parameters.items() if entry.family != OWN else ():
         if option not in entry.options:
             raise InputError(
-                f"`map` (={name!r}) has no parameter {option}; {base} takes "
+                f"{argument('map')} (={name!r}) has no parameter {option}; {base} takes "
                 f"{', '.join(entry.options)}"
             )
         _require_allowed(entry.options[option], value)
@@ -172,8 +172,8 @@ def _split(name: str) -> tuple[str, dict[str, Any]]:
     parameters = {option: _value(text) for option, text in pairs}
     if opened and (listed[-1:] != ")" or len(parameters) != listed.count(",") + 1):
         raise InputError(
-            f"`map` (={name!r}) must be a name, alone or with parameters, each once, as in "
-            "raf(heads=4, score=relu)"
+            f"{argument('map')} (={name!r}) must be a name, alone or with parameters, each once, "
+            "as in raf(heads=4, score=relu)"
         )
     return base.strip(), parameters
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, argument, require_choice
 from wordsens.models.function import FunctionModel
 from wordsens.models.pretrained import is_transformer, load_text_model, name_of
 from wordsens.models.text_model import TextModel
@@ -163,15 +163,16 @@ def as_classifier(
     if isinstance(getattr(model, "model", None), TextModel):  # a map of a transformer
         if model.output == "states":
             raise InputError(
-                f"`model` ({model.name}) gives states; load it with output='probabilities'"
+                f"{argument('model')} ({model.name}) gives states; load it with "
+                f"{argument('output', 'probabilities')}"
             )
         return _of_transformer(model.model, labels)
     if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
         return Classifier(model, name=name_of(model), labels=labels)
     raise InputError(
-        f"`model` (a {type(model).__name__}) is no classifier; pass a name, a folder, a pair "
-        "(model, tokenizer), a pipeline, or a function from a list of texts to an array (texts, "
-        "classes)"
+        f"{argument('model')} (a {type(model).__name__}) is no classifier; pass a name, a folder, "
+        "a pair (model, tokenizer), a pipeline, or a function from a list of texts to an array "
+        "(texts, classes)"
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_count, require_device
+from wordsens.errors import InputError, argument, require_count, require_device
 from wordsens.models.minilm import MiniLM
 from wordsens.models.model_files import MINILM, files_digest, model_folder
 from wordsens.models.pretrained import is_name, load_text_model
@@ -78,7 +78,9 @@ def embed(
         if value is not None:
             require_count(name, value)
     if max_words is not None and pad_to is not None and pad_to > max_words:
-        raise InputError(f"`pad_to` (={pad_to}) must be at most `max_words` (={max_words})")
+        raise InputError(
+            f"`pad_to` (={pad_to}) must be at most {argument('max_words')} (={max_words})"
+        )
     plans = []
     for index, document in enumerate(documents):
         where = f"text {index}" + (f" ({document.source})" if document.source else "")
@@ -169,7 +171,7 @@ def as_documents(texts: Texts) -> list[Document]:
     list."""
     items = [texts] if isinstance(texts, (str, Document)) else list(texts)
     if not items:
-        raise InputError("`texts` holds no text; give at least one")
+        raise InputError(f"{argument('texts')} holds no text; give at least one")
     return [_as_document(item, index) for index, item in enumerate(items)]
 
 
@@ -225,7 +227,7 @@ def _model(encoder: Any, device: str | None) -> TextModel:
     loaded = encoder if isinstance(encoder, TextModel) else load_encoder(encoder)
     if device is not None and torch.device(device) != loaded.device:
         raise InputError(
-            f"`device` (={device!r}) is not that of the given encoder ({str(loaded.device)!r}); "
-            "leave device out, or load the encoder there"
+            f"{argument('device')} (={device!r}) is not that of the given encoder "
+            f"({str(loaded.device)!r}); leave device out, or load the encoder there"
         )
     return loaded

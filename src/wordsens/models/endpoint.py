@@ -21,6 +21,7 @@ from torch import Tensor
 from wordsens.errors import (
     InputError,
     WordsensError,
+    argument,
     first_line,
     require_choice,
     require_count,
@@ -95,7 +96,8 @@ class Endpoint:
                 raise ValueError("another scheme, no host, or port 0")
         except ValueError as error:
             raise InputError(
-                f"`endpoint` (={without_secrets(self.url)!r}) must be a URL such as https://host/v1"
+                f"{argument('endpoint')} (={without_secrets(self.url)!r}) must be a URL such as "
+                "https://host/v1"
             ) from error
         require_positive("timeout", self.timeout)
         require_count("retries", self.retries, least=0)

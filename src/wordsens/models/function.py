@@ -14,6 +14,7 @@ from torch import Tensor
 from wordsens.errors import (
     InputError,
     WordsensError,
+    argument,
     first_line,
     require_characters,
     running,
@@ -201,8 +202,8 @@ def require_texts(texts: Sequence[str]) -> list[str]:
     listed = [] if single else list(texts)
     if not listed or not all(isinstance(text, str) for text in listed):
         raise InputError(
-            f"`texts` (={shown(texts)}) must be a list of strings, at least one; put a single text "
-            "into a list"
+            f"{argument('texts')} (={shown(texts)}) must be a list of strings, at least one; put a "
+            "single text into a list"
         )
     for place, text in enumerate(listed):
         require_characters(f"text {place}", text)
@@ -226,7 +227,7 @@ def load_named(place: str, option: str = "encode") -> Any:
     # The working directory comes last, so that no file there can replace a library.
     sys.path.extend({str(Path.cwd())}.difference(sys.path))
     with running(
-        f"`{option}` (={place!r}) ended",
+        f"{argument(option)} (={place!r}) ended",
         remedy="give module:function, such as my_encoder:encode, and run in the module's folder or "
         "install it",
     ):

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.models.hooks import tensor_at
 from wordsens.models.text_model import TextModel
 
@@ -35,7 +35,7 @@ class Heads:
         if not self.projections or {tuple(input_first(part).shape) for part in last} != expected:
             raise InputError(
                 f"the attention heads of {model.name!r} are not recognised: the output projection "
-                "of its layers was not found; leave `head` out"
+                f"of its layers was not found; leave {argument('head')} out"
             )
 
     def parts(self, layer: int) -> list[nn.Module]:

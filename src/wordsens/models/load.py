@@ -4,12 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import (
-    InputError,
-    require_count,
-    require_device,
-    without_secrets,
-)
+from wordsens.errors import InputError, argument, require_count, require_device, without_secrets
 from wordsens.models.cross_encoder import CrossEncoderModel
 from wordsens.models.endpoint import Endpoint, EndpointModel
 from wordsens.models.function import FunctionModel
@@ -75,21 +70,21 @@ def as_model(
     require_count("batch_size", batch_size)
     if revision is not None and not is_name(model):
         raise InputError(
-            f"`revision` (={revision!r}) needs a name on the Hugging Face hub; leave it out for an "
-            "object"
+            f"{argument('revision')} (={revision!r}) needs a name on the Hugging Face hub; leave "
+            "it out for an object"
         )
     if pool is not None and not (is_name(model) or is_transformer(model)):
         raise InputError(
-            f"`pool` (={pool!r}) needs a transformer's states; leave it out for a "
+            f"{argument('pool')} (={pool!r}) needs a transformer's states; leave it out for a "
             f"{type(model).__name__}"
         )
     options = {"revision": revision, "device": device, "local_files_only": local_files_only}
     adapter = next((adapter for stands_for, adapter in ADAPTERS if stands_for(model)), None)
     if adapter is None:
         raise InputError(
-            f"`model` (a {type(model).__name__}) is of an unknown kind; pass a name or folder, a "
-            "pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, a function "
-            "from a list of texts to an array (texts, d), or an Endpoint"
+            f"{argument('model')} (a {type(model).__name__}) is of an unknown kind; pass a name or "
+            "folder, a pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, a "
+            "function from a list of texts to an array (texts, d), or an Endpoint"
         )
     built = adapter(model, {**options, "pool": pool, "batch_size": batch_size})
     return built if prompt_name is None else built.prompted(prompt_name)
@@ -99,13 +94,13 @@ def _by_name(model: str | Path, options: dict[str, Any]) -> Model:
     name, pool = str(model), options["pool"]
     if "://" in name:
         raise InputError(
-            f"`model` (={without_secrets(name)!r}) is an address; pass Endpoint(url=...), on the "
-            "command line --endpoint"
+            f"{argument('model')} (={without_secrets(name)!r}) is an address; pass "
+            "Endpoint(url=...), on the command line --endpoint"
         )
     if ":" in name and not Path(name).exists():
         raise InputError(
-            f"`model` (={name!r}) is not a name; pass the function itself, on the command line "
-            "--encode"
+            f"{argument('model')} (={name!r}) is not a name; pass the function itself, on the "
+            "command line --encode"
         )
     local = options["local_files_only"]
     folder = model_folder(name, options["revision"], local_files_only=local)
@@ -113,12 +108,12 @@ def _by_name(model: str | Path, options: dict[str, Any]) -> Model:
     if pool is None and kind in _PAIR_MODELS:
         raise InputError(
             f"the model {name!r} scores pairs of texts: use as_pair_model({name!r}), or pass "
-            "pool='mean' for the mean of its hidden states"
+            f"{argument('pool', 'mean')} for the mean of its hidden states"
         )
     if pool is None and not kind and classes > 1:
         raise InputError(
             f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it "
-            "with explain --classes; pass pool='mean' for the mean of its hidden "
+            f"with explain --classes; pass {argument('pool', 'mean')} for the mean of its hidden "
             "states"
         )
     by_library = kind == "SparseEncoder" or not starts_with_transformer(folder)
@@ -148,7 +143,7 @@ def _of_function(model: Any, options: dict[str, Any]) -> Model:
 
 def _refuse_pairs(model: Any, options: dict[str, Any]) -> Model:
     raise InputError(
-        f"`model` (a {type(model).__name__}) scores pairs, not texts; use as_pair_model"
+        f"{argument('model')} (a {type(model).__name__}) scores pairs, not texts; use as_pair_model"
     )
 
 
@@ -217,9 +212,9 @@ def as_pair_model(
     if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
         return FunctionPairModel(model, name=name, batch_size=batch_size)
     raise InputError(
-        f"`model` (a {type(model).__name__}) does not score pairs; pass a CrossEncoder or a "
-        "MultiVectorEncoder, its name or folder, or a function from two lists of texts to a list "
-        "of scores"
+        f"{argument('model')} (a {type(model).__name__}) does not score pairs; pass a CrossEncoder "
+        "or a MultiVectorEncoder, its name or folder, or a function from two lists of texts to a "
+        "list of scores"
     )
 
 
@@ -247,6 +242,7 @@ def load(model: Any, **options: Any) -> Model | PairModel:
     wrong = next((name for name in ("pool", "prompt_name") if name in given), None)
     if wrong is not None:
         raise InputError(
-            f"`{wrong}` (={given[wrong]!r}) needs a model of texts, and {model} scores pairs"
+            f"{argument(wrong)} (={given[wrong]!r}) needs a model of texts, and {model} scores "
+            "pairs"
         )
     return as_pair_model(model, **given)

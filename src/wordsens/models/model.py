@@ -7,7 +7,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.models.identity import UNKNOWN
 from wordsens.text.whole_words import Span
 
@@ -86,7 +86,8 @@ class Model(ABC):
             InputError: a model without prompts, or without this one.
         """
         raise InputError(
-            f"`prompt_name` (={name!r}) needs a SentenceTransformer; {self.name} has no prompts"
+            f"{argument('prompt_name')} (={name!r}) needs a SentenceTransformer; {self.name} has "
+            "no prompts"
         )
 
     def text_model(self) -> Any:

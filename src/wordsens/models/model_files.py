@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, MissingExtraError, first_line, require_extra
+from wordsens.errors import InputError, MissingExtraError, argument, first_line, require_extra
 from wordsens.files import named_path
 from wordsens.text.hub import HubAnswer, ask_hub
 
@@ -55,12 +55,14 @@ def model_folder(name: str, revision: str | None = None, *, local_files_only: bo
         InputError: there is no such model, or a revision of something that is not on the hub.
     """
     if not name.strip():
-        raise InputError(f"`model` (={name!r}) is empty; give a name, a folder or {MINILM!r}")
+        raise InputError(
+            f"{argument('model')} (={name!r}) is empty; give a name, a folder or {MINILM!r}"
+        )
     folder = minilm_folder() if name == MINILM else named_path("model", name)
     if revision is not None and folder.is_dir():
         raise InputError(
-            f"`revision` (={revision!r}) needs a name on the Hugging Face hub; leave it out for "
-            f"{name!r}"
+            f"{argument('revision')} (={revision!r}) needs a name on the Hugging Face hub; leave "
+            f"it out for {name!r}"
         )
     if (folder / "config.json").is_file() or (folder / MODULES_FILE).is_file():
         return folder

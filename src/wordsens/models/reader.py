@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from wordsens.errors import InputError, require_characters
+from wordsens.errors import InputError, argument, require_characters
 from wordsens.models.hooks import embedding_rows
 from wordsens.models.tokens import (
     Tokenization,
@@ -154,7 +154,7 @@ class TextReader:
             raise InputError(
                 f"{where} has {whole.words} tokens and {self.name} adds {around}, but its context "
                 f"is {self.context} tokens; shorten it, or pass "
-                f"max_words={len(whole.ids) - around - (stop - start)} or less"
+                f"{argument('max_words', len(whole.ids) - around - (stop - start))} or less"
             )
         return whole.without(start, stop)
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError, running
+from wordsens.errors import InputError, argument, running
 from wordsens.models.function import Answers, require_texts
 from wordsens.models.hooks import frozen_views
 from wordsens.models.identity import UNKNOWN, content_digest, joined_digest
@@ -126,7 +126,7 @@ class SentenceTransformerModel(TextModel):
         if name not in prompts and TASKS.get(name) != name:
             known = ", ".join(map(repr, prompts)) or "none"
             raise InputError(
-                f"`prompt_name` (={name!r}) is no prompt of {self.name}; it has {known}"
+                f"{argument('prompt_name')} (={name!r}) is no prompt of {self.name}; it has {known}"
             )
         return SentenceTransformerModel(
             self.sentence_transformer, name=self.name, batch_size=self._batch_size, prompt_name=name

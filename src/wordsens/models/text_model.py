@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from wordsens.errors import InputError, first_line, require_choice, running
+from wordsens.errors import InputError, argument, first_line, require_choice, running
 from wordsens.models.function import Answers, require_texts
 from wordsens.models.hooks import (
     call,
@@ -133,9 +133,14 @@ class TextModel(TextReader, Model):
         if pool == OWN:
             reason = "has no pooling of its own (modules.json is missing); use"
             if self.has_own_pooling:
-                reason = "was loaded without its own pooling; load it with pool='own', or use"
+                reason = (
+                    "was loaded without its own pooling; load it with "
+                    f"{argument('pool', OWN)}, or use"
+                )
+            first, *others = POOLS
             raise InputError(
-                f"the model {self.name!r} {reason} one of pool={', '.join(map(repr, POOLS))}"
+                f"the model {self.name!r} {reason} one of {argument('pool', first)}, "
+                f"{', '.join(map(repr, others))}"
             )
 
     def enter_pair(
@@ -201,8 +206,8 @@ class TextModel(TextReader, Model):
         whole = isinstance(layer, int) and not isinstance(layer, bool)
         if not whole or not -self.layers - 1 <= layer <= self.layers:
             raise InputError(
-                f"`layer` (={layer!r}) is not a layer of {self.name}, which has layers 0 "
-                f"(embeddings) to {self.layers}; negative numbers count from the last, -1"
+                f"{argument('layer')} (={layer!r}) is not a layer of {self.name}, which has layers "
+                f"0 (embeddings) to {self.layers}; negative numbers count from the last, -1"
             )
         return layer % (self.layers + 1)
 
@@ -295,8 +300,8 @@ class TextModel(TextReader, Model):
         """One vector per text of hidden states, in float32 at least."""
         if pool is None:
             raise InputError(
-                f"{self.name} gives one vector per token; choose a pool, such as pool='mean', for "
-                "one vector per text"
+                f"{self.name} gives one vector per token; choose a pool, such as "
+                f"{argument('pool', 'mean')}, for one vector per text"
             )
         return POOLS[pool](states.to(self.row_dtype))
 

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.results import Result
 from wordsens.search.plan import Stages
 
@@ -270,8 +270,8 @@ class Ball(Result):
     def __post_init__(self) -> None:
         if not bool(torch.isfinite(self.radius).all()) or bool((self.radius <= 0).any()):
             raise InputError(
-                f"`radius` (={self.radius.tolist()!r}) must be positive and finite for every word; "
-                "pass None for the map's default"
+                f"{argument('radius')} (={self.radius.tolist()!r}) must be positive and finite for "
+                "every word; pass None for the map's default"
             )
 
     def project(self, perturbations: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:

@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.display.numbers import plural
-from wordsens.errors import InputError, require_choice, require_count, require_kind
+from wordsens.errors import InputError, argument, require_choice, require_count, require_kind
 from wordsens.maps.arguments import as_feature_map, as_text, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, Change, FeatureMap
 from wordsens.maps.mapping import feature_norm, restores_state
@@ -298,7 +298,8 @@ def removal_effects(
     mask: Any = None if phi.model.tokenizer is None else phi.model.tokenizer.mask_token_id
     if way == "mask" and mask is None:
         raise InputError(
-            f"`way` (='mask') needs a mask token, but {phi.name} has none; use way='delete'"
+            f"{argument('way')} (='mask') needs a mask token, but {phi.name} has none; use "
+            f"{argument('way', 'delete')}"
         )
     document = text.text if isinstance(text, Document) else text
     tokens = phi.model.read(document, "the text", max_words)
@@ -306,13 +307,13 @@ def removal_effects(
     least = 2 if way == "delete" else 1
     if len(whole) < least:
         raise InputError(
-            f"`text` has {plural(len(whole), 'word')}, and way={way!r} takes {least} or more; "
-            "give a longer text"
+            f"{argument('text')} has {plural(len(whole), 'word')}, and {argument('way', way)} "
+            f"takes {least} or more; give a longer text"
         )
     if way == "delete" and phi.pool is None and phi.output == "states":
         raise InputError(
-            "`way` (='delete') changes the number of rows, and phi keeps every row; choose a "
-            "pool, or way='mask'"
+            f"{argument('way')} (='delete') changes the number of rows, and phi keeps every row; "
+            f"choose a pool, or {argument('way', 'mask')}"
         )
     chosen = word_indices(words, len(whole)).tolist()
     # None stands for a token that is deleted.

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.maps.arguments import as_feature_map, as_text
 from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
@@ -107,9 +107,8 @@ def _checked(
     any search."""
     if isinstance(texts, TextMatrix) or not isinstance(texts, Iterable):
         raise InputError(
-            f"`texts` ({type(texts).__name__}) must be a list of texts, each of shape (n, d); for "
-            "one text use "
-            "word_sensitivity"
+            f"{argument('texts')} ({type(texts).__name__}) must be a list of texts, each of shape "
+            "(n, d); for one text use word_sensitivity"
         )
     checked = []
     for index, X in enumerate(texts):
@@ -118,7 +117,7 @@ def _checked(
             feature_norm(phi(text), phi.name)
         checked.append(text)
     if not checked:
-        raise InputError("`texts` is empty; give at least one text of shape (n, d)")
+        raise InputError(f"{argument('texts')} is empty; give at least one text of shape (n, d)")
     return checked
 
 
@@ -128,8 +127,8 @@ def _naming(index: int) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        message = str(error)
+        message, X = str(error), argument("X")
         name = f"`texts[{index}]`"
         raise type(error)(
-            message.replace("`X`", name) if "`X`" in message else f"{name}: {message}"
+            message.replace(X, name, 1) if message.startswith(X) else f"{name}: {message}"
         ) from error

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.errors import InputError, argument, require_choice, require_count
 from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import restores_state
@@ -190,8 +190,8 @@ def whole_word_sensitivity(
     phi, text = as_feature_map(phi), as_text(X)
     if not text.whole_words:
         raise InputError(
-            "`X` does not know its whole words; embed it with TransformerFeatures.embed, or name "
-            "the rows with group_sensitivity"
+            f"{argument('X')} does not know its whole words; embed it with "
+            "TransformerFeatures.embed, or name the rows with group_sensitivity"
         )
     count = len(text.whole_words)
     whole = [text.whole_words[word] for word in word_indices(words, count).tolist()]

@@ -29,7 +29,7 @@ from statistics import fmean
 from typing import Any
 
 from wordsens.display.numbers import number
-from wordsens.errors import InputError, require_count, require_kind
+from wordsens.errors import InputError, argument, require_count, require_kind
 from wordsens.models.load import as_model
 from wordsens.results import Result
 from wordsens.seeds import Seed, derive_seed
@@ -137,7 +137,9 @@ def substitution_sensitivity(
     require_count("most_words", most_words)
     spans = word_spans(text)[:most_words]
     if not spans:
-        raise InputError(f"`text` (={text[:40]!r}) holds no word; give a text of one word or more")
+        raise InputError(
+            f"{argument('text')} (={text[:40]!r}) holds no word; give a text of one word or more"
+        )
     text = text[: spans[-1][1]]
     words = tuple(text[start:stop] for start, stop in spans)
     offered = [tuple(dict.fromkeys(alternatives(word))) for word in words]

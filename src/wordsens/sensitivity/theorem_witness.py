@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_kind, require_positive
+from wordsens.errors import InputError, argument, require_kind, require_positive
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
 from wordsens.maps.mapping import feature_norm, perturbed_texts
@@ -108,13 +108,13 @@ def theorem_witness(
     n, d = rows.shape
     if not -n <= word < n:
         raise InputError(
-            f"`word` (={word}) is out of range; the text has {n} words, indices run from 0 to "
-            f"{n - 1}"
+            f"{argument('word')} (={word}) is out of range; the text has {n} words, indices run "
+            f"from 0 to {n - 1}"
         )
     if n >= d:
         raise InputError(
-            f"`X` has {n} words of {d} coordinates; the construction needs fewer words than "
-            "coordinates"
+            f"{argument('X')} has {n} words of {d} coordinates; the construction needs fewer words "
+            "than coordinates"
         )
     word %= n
     radius = math.sqrt(d) if radius is None else require_positive("radius", radius)

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from wordsens.display.numbers import number, percent
 from wordsens.display.view import Finding
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.maps.attention_pair import AttentionPair, comparable_pair
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.prompt_pair import PromptPair, prompt_pair
@@ -121,8 +121,8 @@ def attention_grid(
         keys |= {"prompts": list(prompts or PROMPTS), "answers": list(answers or ANSWERS)}
     elif prompts or answers:
         raise InputError(
-            f"`prompt` and `answer` need a causal language model, and {model} reads both ways; "
-            "drop them"
+            f"{argument('prompt')} and {argument('answer')} need a causal language model, and "
+            f"{model} reads both ways; drop them"
         )
     measure(AttentionCell.parse({**keys, "device": device}))
     return {key: [value] if isinstance(value, list) else value for key, value in keys.items()}

@@ -12,7 +12,7 @@ import torch
 from pydantic import Field, model_validator
 
 from wordsens.display.view import Finding
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, argument, require_choice
 from wordsens.generalization import (
     OBJECTIVE_NAMES,
     NewText,
@@ -378,9 +378,9 @@ def preset(
         grids += [_grid(keys, "gaussian", _OBJECTIVES) for keys in gaussian]
     elif not grids:
         raise InputError(
-            f"`texts` (={source.path!r}) has too few texts of {MAPS_AND_WORDS[0][1]} words or more "
-            f"for a training set of {size['texts'][0]} and {size['held_out']} held out; give more "
-            "texts"
+            f"{argument('texts')} (={source.path!r}) has too few texts of {MAPS_AND_WORDS[0][1]} "
+            f"words or more for a training set of {size['texts'][0]} and {size['held_out']} held "
+            "out; give more texts"
         )
     return grids, notices
 

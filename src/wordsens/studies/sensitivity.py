@@ -10,7 +10,7 @@ import pandas as pd
 from wordsens.certificates.base import CERTIFIED
 from wordsens.display.numbers import number, plural
 from wordsens.display.view import Finding
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.intervals import behaviour, power_law
 from wordsens.maps.registry import MAPS, base_name, map_entry, map_options, map_title
 from wordsens.models.embedding import load_encoder
@@ -170,7 +170,7 @@ def preset(
         grids.append(grid)
     if all(grid["text"]["kind"] == "gaussian" for grid in grids):
         raise InputError(
-            f"`texts` (={getattr(source, 'path', None)!r}) has no text of "
+            f"{argument('texts')} (={getattr(source, 'path', None)!r}) has no text of "
             f"{PRESETS[scale][-1]['n'][1]} words or more, so S cannot be followed over n; give "
             "longer texts"
         )

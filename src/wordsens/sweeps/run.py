@@ -16,7 +16,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordsens.errors import InputError, MissingExtraError, WordsensError
+from wordsens.errors import InputError, MissingExtraError, WordsensError, argument
 from wordsens.sweeps.spec import Cell, code_version, error_line
 from wordsens.sweeps.store import Row, Store, packed, record_of, write_tables
 from wordsens.sweeps.study import Study
@@ -287,8 +287,8 @@ def _cluster(scheduler: str) -> Iterator[_Place]:
         client = Client(address, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError, LookupError, TypeError, TimeoutError) as error:
         raise InputError(
-            f"`scheduler` (={scheduler!r}) does not answer ({error_line(error)}); start one with: "
-            "dask scheduler"
+            f"{argument('scheduler')} (={scheduler!r}) does not answer ({error_line(error)}); "
+            "start one with: dask scheduler"
         ) from error
     warn_once = cache(logging.getLogger("wordsens").warning)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordsens.errors import InputError, WordsensError, require_extra, without_secrets
+from wordsens.errors import InputError, WordsensError, argument, require_extra, without_secrets
 from wordsens.files import named_path, replace_file
 from wordsens.sweeps.spec import Cell, provenance
 from wordsens.version import __version__
@@ -132,13 +132,13 @@ class Store(AbstractContextManager["Store"]):
         path = self.folder / FILE
         if read_only and not path.is_file():
             raise InputError(
-                f"`folder` (={str(folder)!r}) holds no {FILE}; give the --out of a run"
+                f"{argument('folder')} (={str(folder)!r}) holds no {FILE}; give the --out of a run"
             )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"`out` (={str(folder)!r}) cannot be used as a folder for results "
+                f"{argument('out')} (={str(folder)!r}) cannot be used as a folder for results "
                 f"({error.strerror}); name another one"
             ) from error
         with _sqlite(self.folder), ExitStack() as unopened:

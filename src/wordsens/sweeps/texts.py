@@ -14,7 +14,7 @@ from jaxtyping import Float
 from pydantic import BeforeValidator, Field
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, argument, require_choice
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.embedding import embed, load_encoder
 from wordsens.models.model_files import MINILM, model_digest
@@ -192,8 +192,8 @@ def reads_labels(source: Embedded, labels: str) -> bool:
         documents(source, labelled=True)
     except InputError as error:
         if labels == SENTIMENT:
-            remedy = "labels='linear' or 'random'"
-            raise InputError(str(error).replace("labels=False", remedy)) from error
+            remedy = f"{argument('labels', 'linear')} or 'random'"
+            raise InputError(str(error).replace(argument("labels", False), remedy)) from error
         return False
     return True
 
@@ -381,7 +381,7 @@ def _positive(texts: Sequence[TextMatrix], labels: str, seed: int) -> list[bool]
         if text.label is None:
             raise InputError(
                 f"the text {text.source!r} has no label, so its sentiment cannot be learned; give "
-                "labelled texts, or labels='linear' or 'random'"
+                f"labelled texts, or {argument('labels', 'linear')} or 'random'"
             )
     return [text.label == 1 for text in texts]
 

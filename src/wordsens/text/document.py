@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordsens.errors import InputError, require_characters
+from wordsens.errors import InputError, argument, require_characters
 
 _LABELS = {
     **dict.fromkeys(("1", "+1", "1.0", "true", "pos", "positive"), 1),
@@ -68,12 +68,12 @@ class LabelReader:
             raise InputError(
                 f"{where}: the label {value!r} is not understood; use 1 and 0, +1 and -1, 'pos' "
                 "and 'neg', 'positive' and 'negative', or nothing where it is unknown, or pass "
-                "labels=False to read none"
+                f"{argument('labels', False)} to read none"
             )
         self._seen.add(_LABELS[word])
         if {-1, 0} <= self._seen:
             raise InputError(
                 f"{where}: the labels 0 and -1 both occur, so that -1 could mean negative or "
-                "unknown; keep one of them, or pass labels=False"
+                f"unknown; keep one of them, or pass {argument('labels', False)}"
             )
         return -1 if _LABELS[word] == 0 else _LABELS[word]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.text.whole_words import reading_words
 
 _NEGATIONS = (
@@ -85,7 +85,7 @@ class SameKind:
             for kind, members in self._plain.items()
         }
         if not words:
-            raise InputError("`texts` holds no word; give texts of two words or more")
+            raise InputError(f"{argument('texts')} holds no word; give texts of two words or more")
 
     def __call__(self, word: str) -> tuple[str, ...]:
         """The words of its kind, capitalised where it is."""

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
-from wordsens.errors import InputError, first_line, require_extra, running
+from wordsens.errors import InputError, argument, first_line, require_extra, running
 
 _DEFAULT_SPLIT = "train"
 
@@ -90,7 +90,8 @@ def chosen_split(split: str | None, splits: Collection[str], where: str) -> str:
     if not splits:
         if split is not None:
             raise InputError(
-                f"`split` (={split!r}) cannot be chosen: {where} has no splits; leave split out"
+                f"{argument('split')} (={split!r}) cannot be chosen: {where} has no splits; leave "
+                "split out"
             )
         return ""
     split = split or _DEFAULT_SPLIT

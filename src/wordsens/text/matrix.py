@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.results import Result
 
 
@@ -97,8 +97,8 @@ def require_rows(rows: Tensor, name: str) -> None:
     row."""
     if rows.ndim != 2 or 0 in rows.shape or not rows.is_floating_point():
         raise InputError(
-            f"`{name}` (shape {tuple(rows.shape)}, {rows.dtype}) must be a floating-point matrix, "
-            "n words by d coordinates"
+            f"{argument(name)} (shape {tuple(rows.shape)}, {rows.dtype}) must be a floating-point "
+            "matrix, n words by d coordinates"
         )
     for sound, what, remedy in (
         (torch.isfinite(rows), "NaN or infinity", "every entry must be finite"),
@@ -106,7 +106,7 @@ def require_rows(rows: Tensor, name: str) -> None:
     ):
         if not bool(sound.all()):
             bad = int((~sound).nonzero()[0, 0])
-            raise InputError(f"`{name}` has {what} in row {bad}; {remedy}")
+            raise InputError(f"{argument(name)} has {what} in row {bad}; {remedy}")
 
 
 def rescale_rows(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
@@ -133,8 +133,8 @@ def as_text_matrix(text: "TextMatrix | Tensor | np.ndarray", name: str = "X") ->
     if not isinstance(text, Tensor):
         kind = f"an array of {text.dtype}" if isinstance(text, np.ndarray) else type(text).__name__
         raise InputError(
-            f"`{name}` ({kind}) must be a TextMatrix, a tensor or an array of shape (n, d); "
-            "embed strings first, with wordsens.embed"
+            f"{argument(name)} ({kind}) must be a TextMatrix, a tensor or an array of shape (n, "
+            "d); embed strings first, with wordsens.embed"
         )
     require_rows(text, name)
     return TextMatrix(text)

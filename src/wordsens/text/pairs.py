@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, require_characters
+from wordsens.errors import InputError, argument, require_characters
 from wordsens.files import named_path, packaged_files
 from wordsens.text.tables import (
     column_named,
@@ -205,7 +205,9 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
     rows = list(pair_rows(pairs, COLUMNS, encoding=encoding))
     if not rows:
         where = f" (={str(pairs)!r})" if isinstance(pairs, str | PathLike) else ""
-        raise InputError(f"`pairs`{where} holds no pair; give rows of {', '.join(COLUMNS)}")
+        raise InputError(
+            f"{argument('pairs')}{where} holds no pair; give rows of {', '.join(COLUMNS)}"
+        )
     labels = [_TRUTH.get(str(row["same"]).strip().lower()) for _, row in rows]
     # Empty cells are false in a column that only marks what is true.
     if True in labels and all(
@@ -276,14 +278,16 @@ def pair_rows(
         path = named_path("pairs", pairs)
         require_table(path, "pairs")
         if not path.is_file():
-            raise InputError(f"`pairs`: there is no file {str(path)!r}")
+            raise InputError(f"{argument('pairs')}: there is no file {str(path)!r}")
         rows = table_rows(path, encoding)
     elif isinstance(pairs, Iterable):
         given: Any = pairs
         listed = given.to_dict("records") if hasattr(given, "to_dict") else given  # a DataFrame
         rows = ((f"pair {number}", row) for number, row in enumerate(listed))
     else:
-        raise InputError(f"`pairs` (={pairs!r}) must be a file or rows of {', '.join(columns)}")
+        raise InputError(
+            f"{argument('pairs')} (={pairs!r}) must be a file or rows of {', '.join(columns)}"
+        )
     with closing(rows):
         for where, row in rows:
             if isinstance(row, Pair):
@@ -322,5 +326,5 @@ def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
         MissingExtraError: for Parquet, pyarrow is not installed.
     """
     if not pairs:
-        raise InputError("`pairs` (=[]) must hold at least one pair")
+        raise InputError(f"{argument('pairs')} (=[]) must hold at least one pair")
     write_rows([pair.row() for pair in pairs], Path(path).expanduser(), "path")

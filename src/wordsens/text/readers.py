@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError, argument, require_count
 from wordsens.files import named_path, packaged_files
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document, LabelReader
@@ -62,9 +62,9 @@ class _Columns(NamedTuple):
         column that must exist is missing."""
         if column_named(self.text, names) is None:
             _require_names(names, where)
-        text = require_column(self.text, names, where, "name one with text_column")
+        text = require_column(self.text, names, where, f"name one with {argument('text_column')}")
         if self.labels and self.label is not None:
-            require_column(self.label, names, where, "name one with label_column")
+            require_column(self.label, names, where, f"name one with {argument('label_column')}")
         label = column_named(self.label or _LABEL, names) if self.labels else None
         return [text] if label in (None, text) else [text, label]
 
@@ -176,7 +176,7 @@ def stream_documents(
             if not isinstance(text, str):
                 raise InputError(
                     f"{where}: the text is {type(text).__name__}, not a string; name the column "
-                    "of the texts with text_column"
+                    f"of the texts with {argument('text_column')}"
                 )
             sign = reader.read(label[0], where) if label else None
             yield Document(_HTML_BREAK.sub(" ", text), sign, where)
@@ -210,7 +210,7 @@ def _require_names(names: Iterable[str], where: str) -> None:
             raise InputError(
                 f"{where} has a column {name[:60]!r}, which reads as data, not as the name of a "
                 "column; put a line such as text,label before it, or name the column of the texts "
-                "with text_column"
+                f"with {argument('text_column')}"
             )
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, first_line, require_extra, running, shown
+from wordsens.errors import InputError, argument, first_line, require_extra, running, shown
 from wordsens.files import replace_file, require_file, writing
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
@@ -31,12 +31,12 @@ _SEPARATOR_LINE = re.compile(r'"?sep=([^\w\r\n"])"?\s*', re.IGNORECASE)
 _BATCH_ROWS = 1024
 
 # Remedies for a file that is not text in its encoding, by what its first bytes contain.
-_UTF_16 = "it looks like UTF-16, so pass encoding='utf-16'"
+_UTF_16 = "it looks like UTF-16, so pass {utf_16}"
 _REMEDIES = {
     codecs.BOM_UTF16_LE: _UTF_16,
     codecs.BOM_UTF16_BE: _UTF_16,
-    b"\0": "it looks binary; give a text file, or pass its encoding, e.g. encoding='utf-16'",
-    b"": "pass its own encoding, e.g. encoding='latin-1' or encoding='utf-16'",
+    b"\0": "it looks binary; give a text file, or pass its encoding, e.g. {utf_16}",
+    b"": "pass its own encoding, e.g. {latin_1} or {utf_16}",
 }
 
 
@@ -103,7 +103,8 @@ def require_table(path: Path, name: str) -> None:
     """InputError for a file with none of the extensions TABLES; `name` is the argument's name."""
     if path.suffix.lower() not in TABLES:
         raise InputError(
-            f"`{name}` (={str(path)!r}) has an unknown extension; use one of {', '.join(TABLES)}"
+            f"{argument(name)} (={str(path)!r}) has an unknown extension; use one of "
+            f"{', '.join(TABLES)}"
         )
 
 
@@ -124,7 +125,9 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None
         case ".parquet":
             require_extra("records", "writing Parquet", "pyarrow")
             remedy = "give the values of a column one type, or write JSON lines"
-            with running(f"writing `{name}` (={str(path)!r}) as Parquet failed", remedy=remedy):
+            with running(
+                f"writing {argument(name)} (={str(path)!r}) as Parquet failed", remedy=remedy
+            ):
                 content = frame.to_parquet(index=False)
         case ".csv" | ".tsv" as ending:
             text = frame.to_csv(index=False, sep=_USUAL[ending])
@@ -308,12 +311,15 @@ def _lines(path: Path, encoding: str, *, newline: str | None = "") -> Generator[
             start = file.read(8192)
         remedy = next(remedy for sign, remedy in _REMEDIES.items() if sign in start)
         raise InputError(
-            f"the file {str(path)!r} is not text in the encoding {encoding!r}; {remedy}"
+            f"the file {str(path)!r} is not text in the encoding {encoding!r}; "
+            + remedy.format(
+                latin_1=argument("encoding", "latin-1"), utf_16=argument("encoding", "utf-16")
+            )
         ) from error
     except (LookupError, ValueError) as error:  # ValueError for a name with a null character
         raise InputError(
-            f"`encoding` (={shown(encoding)}) is not a text encoding; use e.g. 'utf-8', 'latin-1' "
-            "or 'utf-16'"
+            f"{argument('encoding')} (={shown(encoding)}) is not a text encoding; use e.g. "
+            "'utf-8', 'latin-1' or 'utf-16'"
         ) from error
     except OSError as error:
         raise InputError(f"the file {str(path)!r} cannot be read: {error.strerror}") from error

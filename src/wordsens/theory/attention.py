@@ -11,7 +11,7 @@ from jaxtyping import Float
 from scipy.special import ndtri
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.errors import InputError, argument, require_choice, require_count
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.comparison import ScalarProblem, Solution
 from wordsens.theory.conditions import outside_of_attention, rows_are_scaled, warn_of
@@ -133,7 +133,8 @@ def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None)
     words = n if words is None else require_count("words", words)
     if not rows_are_scaled(rows):
         raise InputError(
-            "`X` must have rows of length sqrt(d), which the prediction is about; rescale them"
+            f"{argument('X')} must have rows of length sqrt(d), which the prediction is about; "
+            "rescale them"
         )
     gram = rows @ rows.T / d
     moments = gram_moments(gram, d)

@@ -4,7 +4,7 @@ a text that one change turned around."""
 import random
 from collections.abc import Iterable, Sequence
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.evaluation.near_misses import RULES, SENTENCE_END, near_misses
 from wordsens.evaluation.word_lists import NEGATED, exchange, groups, synonyms
 from wordsens.seeds import Seed, derive_seed
@@ -76,8 +76,9 @@ def split_pairs(
     for part, use in ((train, "to train on"), (held_out, "to judge by")):
         if not any(pair.near for pair in part) or all(pair.same for pair in part):
             raise InputError(
-                f"`pairs` leaves {len(part)} of {len(pairs)} pairs {use}, and each part needs "
-                "opposites and near-duplicates: give more pairs, or none for the package's own"
+                f"{argument('pairs')} leaves {len(part)} of {len(pairs)} pairs {use}, and each "
+                "part needs opposites and near-duplicates: give more pairs, or none for the "
+                "package's own"
             )
     return train, held_out, tuple(sorted(apart)) if by_domain else ()
 
@@ -95,9 +96,9 @@ def split_texts(texts: Iterable[str | Document], *, seed: Seed) -> tuple[list[st
     searched = sorted(set(_sentences(listed[1::2])) - set(train))
     if not train or not searched:
         raise InputError(
-            f"`texts` (={len(listed)} texts) has too few sentences of 4 to 20 words to train on "
-            "one half and search "
-            "the other; give more texts, or none for the package's reviews"
+            f"{argument('texts')} (={len(listed)} texts) has too few sentences of 4 to 20 words to "
+            "train on one half and search the other; give more texts, or none for the package's "
+            "reviews"
         )
     chance = random.Random(derive_seed(seed, "searched"))
     return train, chance.sample(searched, min(_MOST_SEARCHED, len(searched)))

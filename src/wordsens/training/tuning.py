@@ -26,6 +26,7 @@ from wordsens.display.numbers import Estimate
 from wordsens.display.view import View
 from wordsens.errors import (
     InputError,
+    argument,
     require_count,
     require_device,
     require_extra,
@@ -155,11 +156,13 @@ def tune(
     require_device(device)
     folder = named_path("out", out)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"`out` (={str(out)!r}) exists and is not an empty folder; name a new one")
+        raise InputError(
+            f"{argument('out')} (={str(out)!r}) exists and is not an empty folder; name a new one"
+        )
     work = folder.absolute().with_name(f"{folder.name}.checkpoints")
     if not isinstance(model, str | PathLike):
         raise InputError(
-            f"`model` (a {type(model).__name__}) must be the name or folder of a model"
+            f"{argument('model')} (a {type(model).__name__}) must be the name or folder of a model"
         )
     network = _trainable(str(model), lora, device)
     chosen, changes = choose_pairs(pairs)
@@ -211,13 +214,14 @@ def _trainable(name: str, lora: bool, device: str) -> "SentenceTransformer":
     network = load_library_model(name, model_folder(name), device)
     if not is_of(network, "sentence_transformers", "SentenceTransformer"):
         raise InputError(
-            f"`model` (={name!r}) is a {type(network).__name__}; tune trains a SentenceTransformer"
+            f"{argument('model')} (={name!r}) is a {type(network).__name__}; tune trains a "
+            "SentenceTransformer"
         )
     require_cosines(as_model(network), "tuned models")
     if not any(weight.requires_grad for weight in network.parameters()):
         raise InputError(
-            f"`model` (={name!r}) has no weights that can be trained; give the model before "
-            "quantisation"
+            f"{argument('model')} (={name!r}) has no weights that can be trained; give the model "
+            "before quantisation"
         )
     if lora:
         from peft import LoraConfig
@@ -227,7 +231,8 @@ def _trainable(name: str, lora: bool, device: str) -> "SentenceTransformer":
             network.add_adapter(config)
         except (AttributeError, ValueError) as error:
             raise InputError(
-                f"`model` (={name!r}) takes no low-rank matrices; leave `lora` out"
+                f"{argument('model')} (={name!r}) takes no low-rank matrices; leave "
+                f"{argument('lora')} out"
             ) from error
     return network
 
@@ -240,9 +245,8 @@ def _begin(work: Path, settings: dict[str, Any]) -> None:
         other = [name for name, value in settings.items() if earlier.get(name) != value]
         if other:
             raise InputError(
-                f"`out`: {str(work)!r} holds the checkpoints of a training with another "
-                f"{', '.join(other)}; repeat "
-                "that one, or remove the folder"
+                f"{argument('out')}: {str(work)!r} holds the checkpoints of a training with "
+                f"another {', '.join(other)}; repeat that one, or remove the folder"
             )
     else:
         with writing("out", work):
@@ -368,7 +372,9 @@ def _train(
         trainer.remove_callback(PrinterCallback)
         outcome = trainer.train(resume_from_checkpoint=latest and str(latest.parent))
     if not math.isfinite(outcome.training_loss):
-        raise InputError(f"the loss became {outcome.training_loss}; lower `rate` (={rate:g})")
+        raise InputError(
+            f"the loss became {outcome.training_loss}; lower {argument('rate')} (={rate:g})"
+        )
     network.eval()
     history: list[dict[str, Any]] = trainer.state.log_history
     seen = {row for entry in history for row in entry.get("triples", ())}

@@ -28,7 +28,7 @@ from wordsens.certificates.attention.text import (
     self_row,
 )
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, operator_norm, rounding
-from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.errors import InputError, ZeroFeaturesError, argument
 from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.attention.head import HeadWeights
 from wordsens.maps.attention.scores import Certified, Expanded, offered
@@ -94,9 +94,8 @@ def attention_certificate(
     upper = change * (reach / norm) * (1 + 1e-12)
     if not bool(upper.isfinite().all()):
         raise InputError(
-            f"the certificate of {phi.name} overflows float64 at `radius` "
-            f"(={float(radius.max()):.3g}); use a smaller "
-            "radius or rescale the rows"
+            f"the certificate of {phi.name} overflows float64 at {argument('radius')} "
+            f"(={float(radius.max()):.3g}); use a smaller radius or rescale the rows"
         )
     return Certificate(words, upper, f"{score.name} attention: joint Lagrangian over all rows")
 

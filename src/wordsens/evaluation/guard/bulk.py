@@ -8,7 +8,7 @@ from typing import Any
 
 from wordsens.display.numbers import plural
 from wordsens.display.view import Table, View
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError, argument, require_count
 from wordsens.evaluation.guard.judge import ADVICE, Judgement, Verdict, guard
 from wordsens.results import Result
 from wordsens.text.pairs import Pairs, pair_rows
@@ -149,13 +149,13 @@ def guard_pairs(
     if workers is not None:
         require_count("workers", workers)
     if pairs is None:
-        raise InputError("`pairs` (=None) must be pairs of texts, or a file of them")
+        raise InputError(f"{argument('pairs')} (=None) must be pairs of texts, or a file of them")
     rows = []
     for where, row in pair_rows(pairs, COLUMNS, encoding=encoding):
         _require_texts(row, where)
         rows.append(row)
     if not rows:
-        raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
+        raise InputError(f"{argument('pairs')} holds no pair; give rows of {', '.join(COLUMNS)}")
     texts = [(row["first"], row["second"]) for row in rows]
     batches = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
     judgements: list[Judgement] = []

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.errors import InputError, argument, require_choice, require_count
 from wordsens.maps.base import (
     DEFAULT_MEMORY_BUDGET,
     AutogradChange,
@@ -186,8 +186,8 @@ class TransformerFeatures(FeatureMap, Model):
         self.output = require_choice("output", output, OUTPUTS)
         if head is not None and not (self.layer and 0 <= head < model.heads):
             raise InputError(
-                f"`head` (={head}) of layer {self.layer} does not exist; {model.name} has heads 0 "
-                f"to {model.heads - 1} in layers 1 to {model.layers}"
+                f"{argument('head')} (={head}) of layer {self.layer} does not exist; {model.name} "
+                f"has heads 0 to {model.heads - 1} in layers 1 to {model.layers}"
             )
         if head is not None:
             self.heads.output_weight(self.layer, head)
@@ -195,17 +195,20 @@ class TransformerFeatures(FeatureMap, Model):
             model.require_pool(pool)
         elif model.model is model.base:
             raise InputError(
-                f"`output` (={output!r}) needs a model with a head for its task, and {model.name} "
-                "has none; use output='states', or a classifier or language model"
+                f"{argument('output')} (={output!r}) needs a model with a head for its task, and "
+                f"{model.name} has none; use {argument('output', 'states')}, or a classifier or "
+                "language model"
             )
         elif head is not None or self.layer != model.layers or pool not in (None, "last"):
             raise InputError(
-                f"`output` (={output!r}) comes from the last layer, and `pool` and `head` apply to "
-                "hidden states; leave them and layer out, or pass pool='last' for the last token's "
-                "logits"
+                f"{argument('output')} (={output!r}) comes from the last layer, and "
+                f"{argument('pool')} and {argument('head')} apply to hidden states; leave them and "
+                f"layer out, or pass {argument('pool', 'last')} for the last token's logits"
             )
         elif model.no_logits is not None:
-            raise InputError(f"`output` (={output!r}) of {model.name}: {model.no_logits}")
+            raise InputError(
+                f"{argument('output')} (={output!r}) of {model.name}: {model.no_logits}"
+            )
         # The rows of a model that is used for one vector per text.
         unpooled = model.has_own_pooling and pool is None and head is None and output == "states"
         notes = {
@@ -330,9 +333,9 @@ class TransformerFeatures(FeatureMap, Model):
         context = self.model.context
         if self.model.tokenizer is not None and context is not None and rows.shape[-2] > context:
             raise InputError(
-                f"`X` has {rows.shape[-2]} rows, but the context of {self.model.name} is "
-                f"{context} tokens; truncate the text, or pass "
-                f"max_words={context - self.model.own_tokens} to embed"
+                f"{argument('X')} has {rows.shape[-2]} rows, but the context of {self.model.name} "
+                f"is {context} tokens; truncate the text, or pass "
+                f"{argument('max_words', context - self.model.own_tokens)} to embed"
             )
         return rows
 
