@@ -3,7 +3,7 @@
 import ipaddress
 from dataclasses import dataclass
 
-from wordsens.errors import InputError, argument, require_count, require_positive
+from wordsens.errors import InputError, argument, require_count, require_extra, require_positive
 
 # Letters of a token that is not soon guessed.
 LEAST_TOKEN = 12
@@ -26,6 +26,7 @@ class AppSettings:
 
     Raises:
         InputError: a wrong number, no model, or an address that others can reach without a token.
+        MissingExtraError: NiceGUI is not installed.
     """
 
     host: str = "127.0.0.1"
@@ -39,6 +40,7 @@ class AppSettings:
     memory: int = 4096
 
     def __post_init__(self) -> None:
+        require_extra("app", "the page", "nicegui")
         require_count("workers", self.workers)
         require_count("port", self.port, least=0, most=65535)
         require_count("max_words", self.max_words, least=2)
