@@ -64,9 +64,10 @@ def _in_words(name: str, value: object) -> str:
 
 
 def _sentence(message: str) -> str:
-    """A library's message as a sentence.
+    """A library's message as a sentence, without the marks around names.
 
-    >>> _sentence("the text has one word; give a longer text")
+    >>> _sentence("the text has one `word`; give a longer text")
     'The text has one word; give a longer text.'
     """
-    return f"{message[:1].upper()}{message[1:].rstrip('.')}."
+    plain = message.replace("`", "").rstrip(".")
+    return f"{plain[:1].upper()}{plain[1:]}."
