@@ -2,7 +2,7 @@
 
 import pytest
 from starlette.testclient import TestClient
-from starlette.websockets import WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from wordsens.app.entrance import COOKIE
 from wordsens.app.request import MeasureRequest
@@ -13,10 +13,15 @@ socketio = pytest.importorskip("socketio")
 TOKEN = "a long secret word"
 
 
+async def inside(socket: WebSocket):
+    await socket.accept()
+
+
 def visitor(**settings):
     """A client of a page that says it is inside."""
     application = serving.FastAPI()
     application.get("/")(lambda: "inside")
+    application.websocket("/")(inside)
     application.mount(
         "/socket", socketio.ASGIApp(serving.core.sio, socketio_path="/socket/socket.io")
     )

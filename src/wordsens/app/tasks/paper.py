@@ -50,7 +50,7 @@ def lengths() -> dict[str, Any]:
             if theory is not None and theory.in_range:
                 curves[name, True]["points"].append((n, theory.value))
         drawn = [each for each in curves.values() if each["points"]]
-        report({"share": done / len(SIZES), "curves": drawn})
+        report({"share": sum(SIZES[:done]) / sum(SIZES), "curves": drawn})
     (n, first), *_, (m, last) = curves["rf", False]["points"]
     sentence = (
         f"From {n} to {m} words the fully connected layer’s sensitivity falls from {first:.2f} to "
