@@ -26,8 +26,8 @@ TASKS: Mapping[str, Callable[..., Any]] = {
 
 
 def warm_up(models: Sequence[str]) -> None:
-    """Load every model, the first last, which stays in memory, and measure three words: the first
-    visitor does not wait for what is read once.
+    """Load every model, the first last, which stays in memory, and measure three words and compare two:
+    the first visitor does not wait for what is read once.
 
     Raises:
         InputError: there is no such model.
@@ -38,3 +38,4 @@ def warm_up(models: Sequence[str]) -> None:
     request = MeasureRequest(text="one two three", map="raf").model_dump()
     words = measure(request)["maps"]["raf"]["words"]
     word_detail(request, 0, {"raf": words[0]})
+    two_texts(models[0], "one", "two")
