@@ -26,8 +26,8 @@ TASKS: Mapping[str, Callable[..., Any]] = {
 
 
 def warm_up(models: Sequence[str]) -> None:
-    """Load every model, the first last, which stays in memory, and measure three words and compare two:
-    the first visitor does not wait for what is read once.
+    """Load every model, the first last, which stays in memory, measure three words and compare two
+    texts: the first visitor does not wait for what is read once.
 
     Raises:
         InputError: there is no such model.
