@@ -109,11 +109,15 @@ def writing(name: str, path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file that is never seen half-written: aside, flushed to disk, and renamed.
+    """Write a file that is never seen half-written: aside, flushed to disk, and renamed. A device
+    or a pipe is written to as it is.
 
     Raises:
         OSError: that cannot be done; what was in the file before is still there.
     """
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
     aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         with aside.open("wb") as file:

@@ -6,23 +6,24 @@ Loads neither torch nor pandas.
 
 import math
 import reprlib
-import sys
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wordsens.display.numbers import Estimate as Estimate
 from wordsens.display.view import Chart, ColouredWord, Table, View, Words
 from wordsens.errors import InputError, MissingExtraError, require_count
+from wordsens.saved import is_array, load, same_content, save
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+# Rows of a table and words of a text in a notebook: fifty results stay a page of some 300 kB.
 _SHOWN_ROWS, _SHOWN_WORDS = 8, 80
-"""Rows of a table and words of a text in a notebook: fifty results stay a page of some 300 kB."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """A frozen dataclass of tensors, arrays, numbers, texts, and what is made of them.
 
@@ -31,13 +32,14 @@ class Result:
     for equality; NaN equals NaN. Results are not hashable.
     """
 
+    # Fields that `to_dict` leaves out: the witnesses.
     not_in_dict: ClassVar[tuple[str, ...]] = ("perturbations", "perturbation")
-    """Fields that `to_dict` leaves out: the witnesses."""
 
+    # The column by which rows are sorted, the largest first, and which a figure draws.
     ranked: ClassVar[str] = ""
-    """The column by which rows are sorted, the largest first, and which a figure draws."""
+
+    # The column that names the rows: the words of a text in reading order, which are coloured.
     row_names: ClassVar[str] = ""
-    """The column that names the rows: the words of a text in reading order, which are coloured."""
 
     def columns(self) -> dict[str, Sequence[Any]]:
         """The table as plain columns, equally long; by default the single numbers as one row."""
@@ -119,7 +121,7 @@ class Result:
         finite."""
         return {
             field.name: _plain(getattr(self, field.name))
-            for field in _fields(self)
+            for field in fields(self)
             if field.name not in self.not_in_dict
         }
 
@@ -129,8 +131,6 @@ class Result:
         Raises:
             InputError: the file cannot be written.
         """
-        from wordsens.saved import save
-
         save(self, path)
 
     @classmethod
@@ -140,8 +140,6 @@ class Result:
         Raises:
             InputError: any other file, and one of another class or format.
         """
-        from wordsens.saved import load
-
         return load(cls, path)
 
     def __eq__(self, other: object) -> bool:
@@ -150,7 +148,7 @@ class Result:
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __repr__(self) -> str:
-        values = [(field.name, getattr(self, field.name)) for field in _fields(self) if field.repr]
+        values = [(field.name, getattr(self, field.name)) for field in fields(self) if field.repr]
         parts = [
             f"{name}={_brief(value)}"
             for name, value in values
@@ -219,31 +217,13 @@ def split_estimates(columns: dict[str, Sequence[Any]]) -> dict[str, list[Any]]:
     return split
 
 
-def is_array(value: Any) -> bool:
-    """True for a tensor of torch or an array of numpy, neither of which is loaded for it."""
-    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    is_tensor = torch is not None and isinstance(value, torch.Tensor)
-    return is_tensor or (numpy is not None and isinstance(value, numpy.ndarray))
-
-
-def same_content(first: Any, second: Any) -> bool:
-    """True where both are of one class and compare equal field by field, arrays by their numbers;
-    NaN equals NaN."""
-    names = [field.name for field in _fields(first) if field.compare]
-    return all(_same(getattr(first, name), getattr(second, name)) for name in names)
-
-
-def _fields(result: Any) -> tuple[Any, ...]:
-    return fields(result)
-
-
 def _plain(value: Any) -> Any:
-    if is_array(value):
-        return _plain(value.tolist())
     if isinstance(value, Result):
         return value.to_dict()
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if is_array(value):
+        value = value.tolist()
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, (tuple, list)):
@@ -251,33 +231,13 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _same(first: Any, second: Any) -> bool:
-    if type(first) is not type(second):
-        return bool(first == second) if not (is_array(first) or is_array(second)) else False
-    if is_array(first):
-        if first.dtype != second.dtype or first.shape != second.shape:
-            return False
-        if hasattr(first, "detach"):
-            first, second = first.detach().cpu(), second.detach().cpu()
-        return bool(((first == second) | ((first != first) & (second != second))).all())
-    if isinstance(first, (tuple, list)):
-        return len(first) == len(second) and all(map(_same, first, second))
-    if isinstance(first, dict):
-        return list(first) == list(second) and all(map(_same, first.values(), second.values()))
-    if is_dataclass(first):
-        return same_content(first, second)
-    both_nan = isinstance(first, float) and math.isnan(first) and math.isnan(second)
-    return both_nan or bool(first == second)
-
-
 def _brief(value: Any) -> str:
     if is_array(value):
         return f"tensor{list(value.shape)}" if value.ndim else f"{value.item():.6g}"
     if isinstance(value, float):
         return f"{value:.6g}"
-    simple = isinstance(value, (tuple, list)) and all(
-        isinstance(part, (str, int, float)) for part in value
-    )
-    if isinstance(value, (tuple, list)) and not (simple and len(value) <= 3):
-        return f"<{len(value)} entries>"
+    if isinstance(value, (tuple, list)):
+        simple = all(isinstance(part, (str, int, float)) for part in value)
+        if not simple or len(value) > 3:
+            return f"<{len(value)} entries>"
     return reprlib.repr(value)

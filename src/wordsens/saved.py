@@ -2,15 +2,17 @@
 pickled."""
 
 import json
+import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 
+# Raised when the way a result is written changes: a file of another format is refused.
 FORMAT = "2"
-"""Raised when the way a result is written changes: a file of another format is refused."""
 
 _FORMAT_KEY, _CLASS_KEY, _CONTENT_KEY = "wordsens.format", "wordsens.class", "wordsens.content"
 
@@ -20,17 +22,23 @@ Loaded = TypeVar("Loaded")
 def save(result: Any, path: str | Path) -> None:
     """Write a dataclass of arrays, numbers, texts, and tuples, dictionaries and dataclasses of
     them; InputError where `path` cannot be written."""
+    import torch
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    tensors: dict[str, Any] = {}
-    content = json.dumps(_packed(result, "", tensors))
+    arrays: dict[str, Any] = {}
+    content = json.dumps(packed(result, arrays))
     metadata = {_FORMAT_KEY: FORMAT, _CLASS_KEY: type(result).__name__, _CONTENT_KEY: content}
+    tensors = {
+        place: torch.as_tensor(values).detach().cpu().clone().contiguous()
+        for place, values in arrays.items()
+    }
     try:
         save_file(tensors, str(path), metadata=metadata)
     except (OSError, SafetensorError) as error:
         raise InputError(
-            f"`path` (={str(path)!r}) must be a file in a folder that can be written: {error}"
+            f"{argument('path')} (={str(path)!r}) must be a file in a folder that can be written: "
+            f"{error}"
         ) from error
 
 
@@ -54,52 +62,74 @@ def load(kind: type[Loaded], path: str | Path) -> Loaded:
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InputError(
-            f"`path` (={str(path)!r}) is not a file that {kind.__name__}.save wrote: {reason}"
+            f"{argument('path')} (={str(path)!r}) is not a file that {kind.__name__}.save wrote: "
+            f"{reason}"
         ) from error
 
 
-def _packed(value: Any, place: str, tensors: dict[str, Any]) -> Any:
-    """The value as JSON has it, its arrays put aside under the names of their places."""
-    import numpy as np
-    import torch
+def is_array(value: Any) -> bool:
+    """True for a tensor of torch or an array of numpy, neither of which is loaded for it."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    is_tensor = torch is not None and isinstance(value, torch.Tensor)
+    return is_tensor or (numpy is not None and isinstance(value, numpy.ndarray))
 
-    if isinstance(value, torch.Tensor):
-        tensors[place] = value.detach().cpu().clone().contiguous()
-        return {"tensor": place}
-    if isinstance(value, np.ndarray):
-        tensors[place] = torch.from_numpy(np.ascontiguousarray(value)).clone()
-        return {"array": place}
+
+def same_content(first: Any, second: Any) -> bool:
+    """True where both are of one class and compare equal field by field, arrays by their numbers;
+    NaN equals NaN."""
+    arrays, others = {}, {}
+    same = packed(first, arrays, whole=False) == packed(second, others, whole=False)
+    return same and all(_equal(arrays[place], others[place]) for place in arrays)
+
+
+def _equal(first: Any, second: Any) -> bool:
+    if first.dtype != second.dtype or first.shape != second.shape:
+        return False
+    if hasattr(first, "detach"):
+        first, second = first.detach().cpu(), second.detach().cpu()
+    return bool(((first == second) | ((first != first) & (second != second))).all())
+
+
+def packed(value: Any, arrays: dict[str, Any], place: str = "", *, whole: bool = True) -> Any:
+    """The value as JSON has it, of dataclasses all fields or those that count for equality; its
+    arrays are put aside under the names of their places. NaN is one object, which equals itself in
+    a list."""
+
+    def inside(name: Any, part: Any) -> Any:
+        return packed(part, arrays, f"{place}.{name}".removeprefix("."), whole=whole)
+
+    if is_array(value):
+        arrays[place] = value
+        return {"tensor" if hasattr(value, "detach") else "array": place}
     if is_dataclass(value):
-        names = [field.name for field in fields(value)]
-        packed = {
-            name: _packed(getattr(value, name), f"{place}.{name}" if place else name, tensors)
-            for name in names
-        }
-        return {"class": type(value).__name__, "fields": packed}
+        names = [field.name for field in fields(value) if whole or field.compare]
+        content = {name: inside(name, getattr(value, name)) for name in names}
+        return {"class": type(value).__name__, "fields": content}
     if isinstance(value, (tuple, list)):
-        parts = [_packed(part, f"{place}.{index}", tensors) for index, part in enumerate(value)]
+        parts = [inside(number, part) for number, part in enumerate(value)]
         return {"list" if isinstance(value, list) else "tuple": parts}
     if isinstance(value, Mapping):
-        return {"keys": list(value), "values": _packed(list(value.values()), place, tensors)}
-    return value
+        return {"keys": list(value), "values": inside("values", list(value.values()))}
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
-def _unpacked(packed: Any, tensors: dict[str, Any], classes: dict[str, type]) -> Any:
-    if not isinstance(packed, dict):
-        return packed
-    if "tensor" in packed:
-        return tensors[packed["tensor"]]
-    if "array" in packed:
-        return tensors[packed["array"]].numpy()
-    if "list" in packed:
-        return [_unpacked(part, tensors, classes) for part in packed["list"]]
-    if "tuple" in packed:
-        return tuple(_unpacked(part, tensors, classes) for part in packed["tuple"])
-    if "keys" in packed:
-        return dict(zip(packed["keys"], _unpacked(packed["values"], tensors, classes), strict=True))
-    return classes[packed["class"]](
-        **{name: _unpacked(value, tensors, classes) for name, value in packed["fields"].items()}
-    )
+def _unpacked(content: Any, tensors: dict[str, Any], classes: dict[str, type]) -> Any:
+    def inside(part: Any) -> Any:
+        return _unpacked(part, tensors, classes)
+
+    if not isinstance(content, dict):
+        return content
+    if "tensor" in content:
+        return tensors[content["tensor"]]
+    if "array" in content:
+        return tensors[content["array"]].numpy()
+    for kind in (list, tuple):
+        if kind.__name__ in content:
+            return kind(map(inside, content[kind.__name__]))
+    if "keys" in content:
+        return dict(zip(content["keys"], inside(content["values"]), strict=True))
+    values = {name: inside(value) for name, value in content["fields"].items()}
+    return classes[content["class"]](**values)
 
 
 def _classes(hint: Any) -> Iterator[tuple[str, type]]:

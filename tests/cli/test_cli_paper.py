@@ -241,16 +241,16 @@ def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
     [
         (
             ["--text-column", "review"],
-            "--text-column (='review') is an option of --texts; name that, or drop it",
+            "--text-column (='review') goes with --texts; add that, or drop it",
         ),
         (
             ["--texts", "t.csv", "--labels", "liner"],
             "--labels (='liner') must be one of sentiment, linear, random",
         ),
-        (["--head", "3"], "--head (='3') is an option of attention; name that, or drop it"),
+        (["--head", "3"], "--head (='3') goes with attention; add that, or drop it"),
         (
             ["attention", "I love her"],
-            "`attention` is followed by 1 texts (I love her); give two texts in quotes",
+            "attention takes two texts in quotes that differ in a word, or none; got 1: I love her",
         ),
         (
             ["attention", "I love her", "I LOVE her"],

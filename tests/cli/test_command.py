@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from wordsens.cli.command import FURTHER, Answer, Command, Run, command, option, output_file
 from wordsens.cli.commands import COMMANDS, GROUPS, app
-from wordsens.errors import InputError, RequirementError, argument, require_count, spelling
+from wordsens.errors import InputError, RequirementError, argument, require_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +52,7 @@ def _measure_it(
 def _run(*words: str) -> tuple[str, BaseException | None]:
     one = typer.Typer()
     one.command(cls=Command)(_measure_it)
-    before = spelling.get()
     ended = CliRunner().invoke(one, list(words))
-    spelling.set(before)
     return ended.stdout, ended.exception
 
 

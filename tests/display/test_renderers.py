@@ -2,6 +2,7 @@
 
 import io
 import re
+from random import Random
 
 import pytest
 
@@ -132,6 +133,8 @@ def test_numbers_as_text():
     assert column([0.9996, 0.5])[0] != column([1.0, 0.5])[0]
     assert column([0.5, -0.25], "+") == ["+0.500", "−0.250"]
     assert fixed(-0.0001, 2) == "−1e−04"
+    assert str(Estimate(0.5, 0.35, 0.65)) == "0.50 [0.35, 0.65]"  # half the width starts with 1
+    assert str(Estimate(0.5, 0.2, 0.8)) == "0.5 [0.2, 0.8]"
     assert (
         minus("non-zero from -0.5 to -.1, 3-5 days, x-2")
         == "non-zero from −0.5 to −.1, 3-5 days, x-2"
@@ -147,3 +150,26 @@ def test_marked_parts_are_found_in_order():
         (" it", False),
     ]
     assert TABLE.is_number("AUC") and not TABLE.is_number("kind")
+
+
+@pytest.mark.parametrize("seed", [192, 253, 2304, *range(60)])
+def test_a_table_loses_no_letter_at_any_width(seed):
+    """rich makes some lines one cell wider than the screen (those of the first seeds), and would
+    cut them there."""
+    random = Random(seed)
+
+    def text():
+        lengths = [random.randint(1, 9) for _ in range(random.randint(1, 9))]
+        return " ".join(f"{'abcdefghij'[:length]}{at}" for at, length in enumerate(lengths))
+
+    def number():
+        return random.randint(0, 10 ** random.randint(1, 7))
+
+    columns = {}
+    for at in range(random.randint(2, 6)):
+        kind = number if random.random() < 0.5 else text
+        columns[f"column-{at}"] = [kind(), kind()]
+    shown = plain_text(View("", (Table("", columns),)), width=random.randint(30, 120))
+    for name, cells in columns.items():
+        words = " ".join(f"{cell:,}" if isinstance(cell, int) else cell for cell in cells).split()
+        assert name not in shown.split("Not shown")[0] or set(words) <= set(shown.split()), name

@@ -171,5 +171,8 @@ def test_an_open_interval_is_said_on_the_side_where_it_is_open():
     found = ws.advise_length(encoder(LAWS["power"][0], [1.0] * 12), texts_of(12))
     longer = replace(found, length=None, low=64, high=None, reason="why").headline
     shorter = replace(found, length=None, low=None, high=64, reason="why").headline
-    assert longer.endswith("why (95 %: 64 or more)")
-    assert shorter.endswith("why (95 %: 64 or fewer)")
+    assert longer.endswith("why (95 %: 64 to more than 288)")
+    assert shorter.endswith("why (95 %: up to 64)")
+    for wide in (1, 9):
+        length = replace(found, length=50, low=50 // wide, high=50 * wide)
+        assert ("too uncertain" in length.headline) == (wide > 1) == (not length.decisive)

@@ -160,8 +160,8 @@ def test_the_place_whose_words_count_for_more_is_named(first, last, place):
         [("film", (first if at < 5 else last) + 0.01 * number) for at in range(10)]
         for number in range(6)
     ]
-    (finding,) = [each for each in made(*texts).answer if "count for more" in each]
-    assert f"at the {place} of a text" in finding
+    (finding,) = [each for each in made(*texts).answer if "first fifth" in each]
+    assert f"count for more at the {place}" in finding
 
 
 def test_a_requirement_is_on_a_kind_a_place_or_every_kind():
@@ -187,6 +187,10 @@ def test_the_advice_is_that_on_the_measured_texts():
 
     found = ws.audit(fades, ["good", *texts, texts[0]], threshold=0.9)
     assert found.advice == ws.advise_length(fades, texts, threshold=0.9)
+    for low, high in ((None, 18), (18, None)):  # lost in the shortest passages; kept in the longest
+        open_ended = replace(found.advice, length=None, low=low, high=high, reason="why")
+        said = replace(found, advice=open_ended).answer[1]
+        assert ("reranker" in said) == (low is None) and "Cut longer" not in said
     few = ws.audit(fades, [REVIEW])
     assert few.advice is None and "two or more" in few.no_advice
 

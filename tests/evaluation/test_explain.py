@@ -84,6 +84,14 @@ def test_what_keeps_texts_apart_most_may_be_a_single_word():
     assert parts == [(0, (3, 6))]
 
 
+def test_the_headline_names_the_word_that_changes_the_score_most_up_or_down():
+    found = explain(letters, "an odd lamp", "the lamp", **BARE)
+    leader = max(found.by("delete"), key=lambda effect: abs(effect.change))
+    assert leader.change < 0 < max(effect.change for effect in found.by("delete"))
+    assert f"deleting {leader.word!r}" in found.headline
+    assert ("of the second text" in found.headline) == (leader.text == 1)
+
+
 LEEDS = "A train from Leeds to Bristol", "A train from Bristol to Leeds"
 
 
@@ -101,15 +109,15 @@ def first_word_counts_more(texts):
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (bag_of_words, "'Leeds' and 'Bristol' are exchanged; the model does not see it."),
+        (bag_of_words, "'Leeds' and 'Bristol' are exchanged; the cosine is 1.0000."),
         (
             lambda texts: [[*row, 4.0] for row in first_word_counts_more(texts)],
-            "'Leeds' and 'Bristol' are exchanged; the model hardly sees it (cosine 0.99",
+            "'Leeds' and 'Bristol' are exchanged; the cosine is 0.99",
         ),
         (first_word_counts_more, "'Leeds' and 'Bristol' are exchanged; the cosine is 0.9"),
     ],
 )
-def test_an_exchange_is_recognised_and_rated_by_what_the_model_makes_of_it(model, said):
+def test_an_exchange_is_recognised_with_what_the_model_makes_of_it(model, said):
     found = explain(model, *LEEDS, **BARE)
     sentence, parts = separation(found)
     assert sentence.startswith(said)
@@ -248,8 +256,8 @@ def test_progress_reaches_its_total_and_never_passes_it(model, options):
 
 def test_of_a_score_that_no_word_moves_no_word_is_named():
     found = explain(lambda texts: [[1.0, 2.0]] * len(texts), "the lift is on", "the lift is off")
-    most, separating = (part for part in found.view().parts if isinstance(part, str))
-    assert "no word changes it" in most
+    headline, separating = found.answer
+    assert "no word changes it" in headline
     assert "No word keeps the texts apart" in separating
 
 

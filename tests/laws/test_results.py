@@ -258,8 +258,11 @@ def test_every_name_keeps_its_value_and_its_place(tmp_path):
     assert list(found.numbers) == ["b", "c", "a"]
     assert list(found.tensors) == ["b", "c", "a", "array"]
     assert isinstance(found.tensors["array"], np.ndarray)
-    changed = Named(named.numbers, tensors | {"a": torch.tensor([0.0])}, named.estimate)
-    assert changed != named
+    for other in ([0.0], [float("nan")], [97.0, 97.0], np.float32([97.0])):
+        other = other if isinstance(other, np.ndarray) else torch.tensor(other)
+        assert Named(named.numbers, tensors | {"a": other}, named.estimate) != named
+    double = tensors["a"].double()
+    assert Named(named.numbers, tensors | {"a": double}, named.estimate) != named
 
 
 def test_words_of_users_are_shown_as_text_and_in_order():

@@ -9,7 +9,6 @@ import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.zoo import zoo_model
 from wordsens.maps.transformer.prompt_pair import prompt_pair
-from wordsens.plotting import prompts
 
 
 def phi_of(model, words):
@@ -34,7 +33,7 @@ def test_the_answers_are_the_models_own_probabilities():
     torch.testing.assert_close(pair.among.sum(dim=1), torch.ones(2, dtype=torch.float64))
     columns = pair.columns()
     assert [columns["first"], columns["second"]] == pair.probabilities.tolist()
-    figure = prompts(pair)
+    figure = pair.plot()
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["good", "bad"]
 
 

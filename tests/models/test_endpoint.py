@@ -92,7 +92,7 @@ def test_a_refusal_is_not_asked_for_again_and_the_key_is_not_repeated(monkeypatc
 
 def test_a_server_that_does_not_answer_in_time():
     late = Late()
-    message = r"gave no answer \(timed out\) .* timeout \(=0\.3 s\)"
+    message = r"gave no answer \(timed out\) .* `timeout` \(=0\.3 s\)"
     with serving(late) as (url, script):
         with pytest.raises(EndpointError, match=message):
             asked(url, timeout=0.3)

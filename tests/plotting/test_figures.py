@@ -23,7 +23,7 @@ COLUMNS = {
 KINDS = {
     "lines": {"x": "n", "y": "S", "colour": "map", "panel": "kind", "log": "xy"},
     "points": {"x": "n", "y": "S", "colour": ["map", "kind"]},
-    "bars": {"x": "n", "y": "S", "colour": "map", "panel": "kind"},
+    "bars": {"x": "n", "y": "S", "colour": ["map", "kind"]},
     "heat": {"x": "place", "y": "n", "colour": "S", "panel": "kind"},
 }
 
@@ -58,6 +58,51 @@ def test_intervals_are_those_of_the_columns_as_of_estimates():
     for columns in (COLUMNS, estimates):
         ((_, _, drawn),) = series(ws.plotting.points(columns, x="n", y="S").axes[0])
         assert {(0.3, 0.6), (2.5, 3.5)} <= {tuple(map(float, pair)) for pair in drawn}
+
+
+def test_lines_join_marks_in_the_order_of_x_and_a_fit_takes_their_place():
+    columns = {"n": [4, 1, 2], "S": [1.0, 3.0, 2.0], "fit": [1.1, 2.9, 2.1]}
+    for fit in ("", "fit"):
+        axes = ws.plotting.lines(columns, x="n", y="S", fit=fit).axes[0]
+        ((line, *_),) = axes.containers
+        assert list(line.get_xdata()) == [1, 2, 4]
+        assert line.get_linestyle() == ("None" if fit else "-")
+    assert list(axes.lines[-1].get_ydata()) == [2.9, 2.1, 1.1]
+
+
+def test_on_a_logarithmic_axis_an_interval_reaches_down_to_a_third_at_most():
+    columns = {"n": [1, 2], "S": [Estimate(1.0, -1.0, 2.0), Estimate(1.0, 0.5, 2.0)]}
+    for log, lows in (("y", [1 / 3, 0.5]), ("", [-1.0, 0.5])):
+        ((_, _, ends),) = series(ws.plotting.points(columns, x="n", y="S", log=log).axes[0])
+        assert [low for low, _ in ends] == pytest.approx(lows)
+
+
+def test_a_band_of_the_interval_takes_the_place_of_its_bars_and_guides_end_the_legend():
+    band, guides = ("S low", "S high"), {"guide": [(None, 1.0)]}
+    figure = ws.plotting.lines(COLUMNS, x="n", y="S", colour="map", band=band, guides=guides)
+    (axes,) = figure.axes
+    assert [ends for _, _, ends in series(axes)] == [[], [], []]
+    shaded = [band.get_datalim(axes.transData).intervaly.tolist() for band in axes.collections]
+    assert shaded == [[0.2, 0.6], [2.5, 3.5]]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["RF", "RAF (softmax)", "guide"]
+
+
+def test_a_page_says_of_a_mark_what_its_column_or_its_number_says():
+    columns = {"n": [1, 2], "S": [0.5, 0.25], "text": ["first", None]}
+    figure = ws.plotting.points(columns, x="n", y="S", about="text")
+    assert list(figure.titles.values()) == [("first", "0.250 at 2")]
+
+
+def test_the_largest_bar_stands_out_and_colours_reach_as_far_on_both_sides_of_zero():
+    bars = ws.plotting.bars({"word": ["a", "b", "c"], "S": [1.0, 3.0, 2.0]}, x="word", y="S")
+    colours = [bar.get_facecolor() for bar in bars.axes[0].patches]
+    assert colours[0] == colours[2] != colours[1]
+    for values, ends in (([1.0, -2.0], (-2, 2)), ([1.0, 2.0], (0, 2))):
+        columns = {"to": [0, 1], "from": [0, 0], "S": values}
+        heat = ws.plotting.heat(columns, x="to", y="from", colour="S")
+        assert heat.axes[1].get_xlim() == ends
+        assert heat.axes[0].images[0].get_clim() == (-2, 2)
 
 
 def test_a_map_has_one_colour_and_counts_have_whole_ticks():

@@ -14,6 +14,7 @@ from wordsens.maps.registry import MAPS
 from wordsens.plotting import svg
 from wordsens.plotting.axes import round_values
 from wordsens.plotting.style import STYLES, styles_of
+from wordsens.sweeps.store import as_frame
 
 COLUMNS = {"n": [4, 8, 4, 8], "S": [1.0, 2.0, 1.0, 1.0], "text": ["a", "a", "b", "b"]}
 
@@ -76,10 +77,24 @@ def test_words_that_look_like_colours_or_attributes_stay_as_they_are():
     assert {"#777777", 'style="x"', "<b>&", 'id="a"'} <= set(labels)
 
 
+def test_a_style_of_ones_own_holds_in_a_study_and_in_its_file_and_for_no_other_figure(
+    make_record, tmp_path
+):
+    (tmp_path / "own.mplstyle").write_text("axes.facecolor: ff0000\nsvg.fonttype: path\n")
+    records = as_frame([make_record(n=n, draw=draw) for n in (4, 8) for draw in (0, 1)])
+    for style, red in ((str(tmp_path / "own.mplstyle"), True), (None, False)):
+        (figure,) = set(ws.plotting.of_experiment(records, style=style).values())
+        assert (figure.axes[0].get_facecolor() == (1, 0, 0, 1)) == red
+        assert (b"</text>" in written(figure, "svg")) != red
+    with pytest.raises(ws.InputError, match=r"`style` \(='none'\) is neither a file nor a style"):
+        drawn(style="none")
+
+
 @pytest.mark.parametrize("name", ["rf", "raf"])
 def test_a_map_has_one_colour_in_every_figure_and_on_the_page(name):
     place = list(MAPS).index(name)
-    assert styles_of({"another": None, "this": name})["this"] == (*STYLES[place], False)
+    styles = styles_of({"another": None, "this": name, "third": None})
+    assert styles["this"] == (*STYLES[place], False) and len(set(styles.values())) == 3
     assert COLOURS[name][0] == f"var(--c{place})"
 
 

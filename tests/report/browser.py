@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+# A page that takes longer hangs.
 SECONDS = 60
-"""A page that takes longer hangs."""
+
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
 
 
 class Browser:
@@ -86,6 +88,18 @@ class Browser:
     def run(self, script, *arguments):
         """The value of a script in the page."""
         return self.driver.execute_script(script, *arguments)
+
+    def serious(self):
+        """What axe finds wrong in the page, and the first element of each."""
+        self.run(AXE.read_text(encoding="utf-8"))
+        found = self.driver.execute_async_script(
+            "axe.run().then((result) => arguments[0](result.violations))"
+        )
+        return [
+            (one["id"], one["nodes"][0]["html"])
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
 
     def ready_after(self):
         """Milliseconds from the start of the page to the moment at which all of it can be used."""

@@ -55,6 +55,26 @@ def test_what_a_row_rests_on_are_columns(make_record, tmp_path):
     assert known == {"n": [17], "words searched": [4], "converged": [0.75]}
 
 
+@pytest.mark.parametrize("in_range", [True, False])
+def test_a_prediction_that_is_untested_at_such_sizes_says_so(make_record, tmp_path, in_range):
+    known = {"predicted": 2.0, "predicted_of": "a typical word", "predicted_in_range": in_range}
+    record = make_record(text="given", tokens=None, whole_words=None, **known)
+    _, columns = given_parts([record], tmp_path)
+    (predicted_for,) = columns["predicted for"]
+    assert predicted_for.startswith("a typical word")
+    assert ("untested at such sizes" in predicted_for) != in_range
+
+
+def test_the_first_table_has_the_note_and_the_others_fold(everything):
+    (run,) = load_runs([everything])
+    parts = part_view(run.parts[0]).parts
+    first, *others = [
+        part for part in parts if isinstance(part, Table) and "given" not in part.title
+    ]
+    assert first.note and not first.folded and others
+    assert all(table.folded and not table.note for table in others)
+
+
 @pytest.mark.parametrize(
     ("search", "option"),
     [
@@ -89,12 +109,19 @@ def test_two_runs_are_compared_with_an_error(tmp_path, make_record):
         write_records(
             tmp_path / name,
             [
-                make_record(draw=draw, value=2.0 + shift + 0.05 * draw, source=f"{draw}")
+                make_record(
+                    n=n,
+                    draw=draw,
+                    value=2.0 + shift * (n == 40) + 0.05 * draw,
+                    source=f"{n} {draw}",
+                )
+                for n in (10, 40)
                 for draw in range(4)
             ],
         )
     table = comparison(load_runs([tmp_path / name for name in "abc"]))
     ab, ac, bc = table.columns["difference"]
+    assert table.columns["n"] == [40] * 3  # the longest that both have
     assert (ab.value, bc.value) == (pytest.approx(1.0), pytest.approx(-0.98))
     assert ab.low > 0.5 and bc.high < -0.5
     assert ac.low < 0 < ac.high

@@ -4,7 +4,6 @@ import pytest
 
 import wordsens as ws
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
-from tests.report.test_page_in_browser import AXE
 from wordsens.display.html import html_page
 from wordsens.plotting.page import with_picture
 
@@ -32,16 +31,7 @@ def test_axe_finds_nothing_serious_at_any_width_and_scheme(browser, views, tmp_p
     for width, scheme in ((1366, "light"), (1366, "dark"), (390, "light"), (390, "dark")):
         browser.open(tmp_path / "page.html", width=width, scheme=scheme)
         assert browser.run("return document.documentElement.scrollWidth") <= width
-        browser.run(AXE.read_text(encoding="utf-8"))
-        found = browser.driver.execute_async_script(
-            "axe.run().then((result) => arguments[0](result.violations))"
-        )
-        serious = [
-            (one["id"], one["nodes"][0]["html"])
-            for one in found
-            if one["impact"] in ("serious", "critical")
-        ]
-        assert serious == []
+        assert browser.serious() == []
         assert (browser.requests(), browser.messages()) == ([], [])
     for scheme in (
         "light",

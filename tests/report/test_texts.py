@@ -76,7 +76,7 @@ def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
     text, table = parts_of(tmp_path, given("one two"))
     first, last = words_of(text)
     assert first == ColouredWord("one", 1.0, "S 1, at most 2, best real word swap0 0.5")
-    assert (last.text, last.value) == ("two", 3.0)
+    assert last == ColouredWord("two", 3.0, "S 3, at most 4, best real word swap2 2.5")
     assert {name: cells[1] for name, cells in table.columns.items()} == {
         "word": "one",
         "S": 1.0,
@@ -109,17 +109,30 @@ def test_texts_of_which_few_words_were_searched_make_room_for_whole_ones(tmp_pat
     assert titles == ["RAF (softmax): the command line"]
 
 
-def test_texts_are_counted_once_in_natural_order_after_the_most_sensitive_one(tmp_path, given):
+def test_texts_are_counted_once_the_most_sensitive_first_and_attention_before_other_maps(
+    tmp_path, given
+):
+    most = {1: 3.0, 2: 4.0, 3: 3.0, 4: 9.0, 5: 1.0, 10: 3.0, 11: 5.0}
     records = [
-        given(f"one {at}", source=f"text {at}", map=name, per_word=(most, 0.1, 0.1), value=most)
-        for at in (1, 2, 3, 4, 5, 10, 11)
-        for name, most in (("raf", 5.0 if at == 11 else 3.0), ("rf", 0.2))
+        given(f"one {at}", source=f"text {at}", map=name, per_word=(value, 0.1, 0.1), value=value)
+        for at in most
+        for name, value in (("rf", 0.2), ("relu-raf", 0.5), ("raf", most[at]))
     ]
     (section,) = text_sections(load_runs([write_records(tmp_path, records)]))
     titles = [part.title for part in section.parts if isinstance(part, Words)]
-    assert titles[::2] == [f"RAF (softmax): text {at}" for at in (11, 1, 2, 3, 4, 5)]
-    assert titles[1::2] == [f"RF: text {at}" for at in (11, 1, 2, 3, 4, 5)]
-    assert section.parts[0].startswith("6 of 7 texts.")
+    assert titles[::3] == [f"RAF (softmax): text {at}" for at in (4, 11, 2, 1, 3, 10)]
+    assert [title.partition(":")[0] for title in titles[:3]] == ["RAF (softmax)", "ReLU-RAF", "RF"]
+    assert section.parts[0].startswith("6 of 7 texts")
+
+
+def test_given_texts_come_before_reviews_and_these_before_other_texts(tmp_path, given):
+    kinds = ("gaussian", "reviews", "given")
+    records = [
+        given(f"one {kind}", text=kind, asked={"text": {"kind": kind}}, source=kind, value=value)
+        for kind, value in zip(kinds, (3.0, 2.0, 1.0), strict=True)
+    ]
+    titles = [part.title for part in parts_of(tmp_path, *records) if isinstance(part, Words)]
+    assert [title.split(": ")[1] for title in titles] == [*kinds[::-1]]
 
 
 def test_what_was_cut_off_unread_is_not_printed(tmp_path, given):

@@ -50,9 +50,12 @@ def audit(
             "Words removed from each text: its negations first, others at random.", panel=EFFORT
         ),
     ] = 4,
-    removal: Annotated[
+    way: Annotated[
         str,
-        option("How a word is removed: delete, or mask, which measures the mask token too."),
+        option(
+            "How a word is removed: delete, or mask, which measures the mask token too.",
+            "--removal",
+        ),
     ] = "delete",
     pairs: Annotated[
         str | None,
@@ -97,7 +100,7 @@ def audit(
         found = ws.audit(
             _loaded(chosen, output),
             documents,
-            removal=removal,
+            removal=way,
             words_per_text=words_per_text,
             max_words=max_words,
             pairs=advised,

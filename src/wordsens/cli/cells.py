@@ -63,6 +63,9 @@ def measure_sweep(
     from wordsens.sweeps.store import Store, write_tables
 
     cells = sweep.cells()
+    if place.scheduler is None:  # else the workers' machines have to have it
+        for device in sorted({cell.device for cell in cells} - {"cpu"}):
+            require_device(device)
     order = {cell.key(): at for at, cell in enumerate(cells)}
     with Store(folder) as store, cpu_threads(place.threads):
         sweep.save(store.folder)
@@ -79,9 +82,6 @@ def _run_missing(cells: Sequence[Any], store: "Store", place: Place, run: Run) -
     from wordsens.sweeps.spec import code_version
     from wordsens.sweeps.store import StoreError
 
-    if place.scheduler is None:  # else the workers' machines have to have it
-        for device in sorted({cell.device for cell in cells} - {"cpu"}):
-            require_device(device)
     left = unfinished(cells, store, witnesses=place.witnesses)
     before = len(cells) - len(left)
     if before:

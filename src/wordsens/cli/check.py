@@ -27,6 +27,7 @@ from wordsens.display.markdown import markdown
 from wordsens.display.terminal import print_view
 from wordsens.display.view import View
 from wordsens.errors import InputError
+from wordsens.files import replace_file
 
 if TYPE_CHECKING:
     from wordsens.text.pairs import Pair
@@ -175,11 +176,11 @@ def check(
         verdict = f"**wordsens check: {'passed' if found.passed else 'FAILED'}**\n\n"
         gated = bool(found.requirements or found.drops)
         text = verdict * gated + markdown(found.view(pairs="none"))
-        markdown_file.write_text(text, encoding="utf-8")
+        replace_file(markdown_file, text.encode())
     if csv is not None:
         import pandas as pd
 
-        pd.DataFrame(found.all_pairs()).to_csv(csv, index=False)
+        replace_file(csv, pd.DataFrame(found.all_pairs()).to_csv(index=False).encode())
     if html is not None:
         from wordsens.plotting.page import with_picture
 

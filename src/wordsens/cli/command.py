@@ -66,7 +66,7 @@ def output_file(name: str, path: Path) -> Path:
     wordsens.errors.InputError: `html` (='no-such-folder/page.html') must be a file in a folder that exists
     """  # noqa: E501
     file = path.expanduser()
-    if not file.parent.is_dir() or file.is_dir():
+    if not file.parent.is_dir() or file.is_dir() or "\0" in str(path):
         raise InputError(
             f"{argument(name)} (={str(path)!r}) must be a file in a folder that exists"
         )
@@ -268,22 +268,30 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As typer does it, but for a second file of pairs or texts, which would drop the first."""
-        spelling.set(self._spelled())
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        for parameter in given:
-            if parameter.name in ("pairs", "texts") and given.count(parameter) > 1:
-                name = argument(parameter.name)
-                raise InputError(f"{name} is given twice, and takes one file; put both in one")
-        return super().parse_args(ctx, args)
+        with self._naming():
+            for parameter in given:
+                if parameter.name in ("pairs", "texts") and given.count(parameter) > 1:
+                    name = argument(parameter.name)
+                    raise InputError(f"{name} is given twice, and takes one file; put both in one")
+            return super().parse_args(ctx, args)
 
-    def _spelled(self) -> Callable[[str, object], str]:
-        """How a message names an argument of the library: as an option where there is one."""
+    def invoke(self, ctx: Any) -> Any:
+        """As typer does it."""
+        with self._naming():
+            return super().invoke(ctx)
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Inside, a message names an argument of the library as an option, where there is one."""
         options = {
             str(parameter.name): parameter.opts[0]
             for parameter in self.params
             if parameter.opts[0].startswith("--")
         }
         options |= {name[2:].replace("-", "_"): name for name in options.values()}
+        if "spec" in [parameter.name for parameter in self.params]:
+            options.pop("device", None)  # a key of the spec
         otherwise = spelling.get()
 
         def spelled(name: str, value: object) -> str:
@@ -293,7 +301,11 @@ class Command(TyperCommand):
                 return otherwise(name, value)
             return options[name] if value is None else f"{options[name]} {value}"
 
-        return spelled
+        token = spelling.set(spelled)
+        try:
+            yield
+        finally:
+            spelling.reset(token)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """As typer does it; an option without a help has that of the maps that take it, which loads

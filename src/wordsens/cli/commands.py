@@ -7,7 +7,6 @@ import sysconfig
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import copy_context
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -130,18 +129,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         return _say("stdout is closed; give one, such as > /dev/null", FAILURE)
     try:
-        copy_context().run(_run, words)
+        typed.set(tuple(words))
+        with _code_of_the_user():
+            with typer.main.get_command(app).make_context("wordsens", words) as context:
+                context.command.invoke(context)
+            sys.stdout.flush()
     except BaseException as error:
         return _ending(error)
     return DONE
-
-
-def _run(words: list[str]) -> None:
-    typed.set(tuple(words))
-    with _code_of_the_user():
-        with typer.main.get_command(app).make_context("wordsens", words) as context:
-            context.command.invoke(context)
-        sys.stdout.flush()
 
 
 def _ending(error: BaseException) -> int:

@@ -1,4 +1,4 @@
-"""Options that commands about models share, and the files that they write."""
+"""Options that commands share, and the pages and JUnit files that they write."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +15,7 @@ from wordsens.cli.command import MODEL, TEXT, Device, option
 from wordsens.display.html import html_page
 from wordsens.display.view import View
 from wordsens.errors import InputError, argument, require_choice, require_count
+from wordsens.files import replace_file
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def write_page(path: Path | None, command: str, title: str, view: View) -> None:
         page = html_page(
             view, title=f"{title} · wordsens {command}", heading=title, version=__version__
         )
-        path.write_text(page, encoding="utf-8")
+        replace_file(path, page.encode())
 
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -246,4 +247,4 @@ def write_junit(
         )
         if failures:
             ElementTree.SubElement(case, "failure", message=clean("; ".join(failures)))
-    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+    replace_file(path, ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))

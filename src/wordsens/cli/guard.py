@@ -173,7 +173,7 @@ def _print_verdicts(texts: list[str], run: Run) -> int:
         InputError: at the end, where a line of stdin held no pair.
     """
     judge, others, unread = Guard(), 0, 0
-    for pair in [(texts[0], texts[1])] if texts else _pairs(sys.stdin):
+    for pair in [(texts[0], texts[1])] if texts else _pairs(sys.stdin or ()):
         if isinstance(pair, InputError):
             unread += 1
             error = {"verdict": None, "error": str(pair)}

@@ -26,6 +26,7 @@ from wordsens.cli.command import (
 from wordsens.cli.terminal import typed
 from wordsens.errors import (
     InputError,
+    argument,
     require_choice,
     require_count,
     require_device,
@@ -138,7 +139,7 @@ def measure(
         int | None,
         _search(
             "Steps of the search, a start, at most; default: what suits the map.",
-            rule=partial(require_count, least=0),
+            rule=require_count,
         ),
     ] = None,
     swaps: Annotated[
@@ -227,6 +228,10 @@ def measure(
             "--swaps needs the encoder's layer 0, where a word has the same row whatever stands "
             f"around it, but --layer is {layer}; drop one of them"
         )
+    taken = {key for name in names for key in map_entry(name).options} | {"model_layer"}
+    for key in given:
+        if key not in taken:
+            raise InputError(f"{argument(key)} is an option of other maps than {maps}; drop it")
     options_of_maps = [map_options(name, **given) for name in names]
     require_device(device)
 
@@ -304,6 +309,7 @@ def measure(
                         )
                     )
                 measured.append(MeasuredText(tuple(results)))
+            report(count, count)
         table = None
         if store is not None:
             records: Any = store.frame(experiment="sensitivity")

@@ -152,18 +152,18 @@ def paper(
     ):
         if value != usual and not owners[owner]:
             raise InputError(
-                f"{argument(name)} (={value!r}) is an option of {owner}; name that, or drop it"
+                f"{argument(name)} (={value!r}) goes with {owner}; add that, or drop it"
             )
     if prompt is not None and len(prompt) != 2:
         raise InputError(
-            f"--prompt is given {len(prompt)} times; give two prompts that differ in a word"
+            f"--prompt is given twice, for two prompts that differ in a word; got {len(prompt)}"
         )
     if head != MEAN and not head.isdecimal():
         raise InputError(f"--head (={head!r}) must be 0, 1, ..., or mean")
     if len(pair) not in (0, 2):
         raise InputError(
-            f"`attention` is followed by {len(pair)} texts ({', '.join(pair)}); give two texts in "
-            "quotes that differ in a word, or none"
+            "attention takes two texts in quotes that differ in a word, or none; got "
+            f"{len(pair)}: {', '.join(pair)}"
         )
     require_extra(
         "report,minilm",

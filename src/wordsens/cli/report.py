@@ -87,5 +87,5 @@ def report(
     }
     if show:
         webbrowser.open(path.absolute().as_uri())
-    lines = [finding.sentence for _, finding in findings]
-    return Answer(document=document, lines=[*lines, f"report  {readable(path)}"])
+    sentences = View("", tuple(finding.sentence for _, finding in findings))
+    return Answer(document=document, view=sentences, lines=[f"report  {readable(path)}"])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 MINUS = "\N{MINUS SIGN}"
+# Significant digits of a number without an interval; decimals of a column at most.
 _DIGITS, _MOST_DECIMALS = 3, 6
-"""Significant digits of a number without an interval; decimals of a column at most."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Estimate:
         """The value, its unit and the interval, times the factor, with this many decimals."""
         numbers = (self.value, self.low, self.high)
         known = [factor * each for each in numbers if each is not None]
-        if len(known) == 3:  # beside an interval a zero is no small number
-            known = [round(each, decimals) for each in known]
+        # Beside an interval a zero is no small number.
+        known = [round(each, decimals) for each in known] if len(known) == 3 else known
         value, *ends = (fixed(each, decimals) for each in known)
         interval = f" [{', '.join(ends)}]" if len(ends) == 2 else ""
         return f"{value}{unit}{interval}"
@@ -50,26 +50,13 @@ class Estimate:
 def _decimals_of(estimate: Estimate, factor: int = 1) -> int:
     """Decimals that show half the width of an interval to one digit, to two where it starts with
     1; without an interval three digits of the value."""
-    half = (
-        math.nan
-        if estimate.low is None or estimate.high is None
-        else factor * (estimate.high - estimate.low) / 2
-    )
+    half = math.nan
+    if estimate.low is not None and estimate.high is not None:
+        half = factor * (estimate.high - estimate.low) / 2
     if not half < math.inf or half < 10**-_MOST_DECIMALS:
         return column_decimals([factor * estimate.value])
     power = math.floor(math.log10(half))
     return min(_MOST_DECIMALS, max(0, (1 if half / 10**power < 2 else 0) - power))
-
-
-def significant_decimals(value: float) -> int:
-    """The decimals that show three digits of a number.
-
-    >>> [significant_decimals(value) for value in (0.04567, 3.14159, 1234.5, 0.0)]
-    [4, 2, 0, 2]
-    """
-    if value == 0 or not math.isfinite(value):
-        return _DIGITS - 1
-    return min(_MOST_DECIMALS, max(0, _DIGITS - 1 - math.floor(math.log10(abs(value)))))
 
 
 def minus(text: str) -> str:
@@ -150,7 +137,8 @@ def column_decimals(values: Iterable[float]) -> int:
     (3, 4, 1)
     """
     known = [abs(value) for value in values if math.isfinite(value)]
-    decimals = significant_decimals(max(known, default=0.0))
+    power = math.floor(math.log10(max(known, default=0.0) or 1.0))
+    decimals = min(_MOST_DECIMALS, max(0, _DIGITS - 1 - power))
     while decimals < _MOST_DECIMALS and any(
         value != 1 and round(value, decimals) == 1 for value in known
     ):

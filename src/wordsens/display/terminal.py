@@ -23,19 +23,19 @@ from wordsens.display.view import (
     level,
 )
 
+# Unicode's control characters but tab and line feed: a terminal obeys them, in a text or a name as
+# well.
 CONTROLS = [*range(9), *range(11, 32), *range(127, 160)]
-"""Unicode's control characters but tab and line feed: a terminal obeys them, in a text or a name as
-well."""
 
+# Words that move a model much, and little; rich leaves them plain in a pipe and with NO_COLOR.
 MUCH, LITTLE = "black on #f6a368", "black on #9fd0ee"
-"""Words that move a model much, and little; rich leaves them plain in a pipe and with NO_COLOR."""
 
 _RISES = ("", "black on #deebf7", "black on #c6dbef", LITTLE, "black on #6baed6")
 _FALLS = ("", "black on #fdeee2", "black on #fbd9bd", "black on #f8bf92", MUCH)
 
 _LEFT_OUT: dict[int, str | None] = dict.fromkeys(CONTROLS)
+# A column of texts wraps, but not below this width.
 _LEAST_TEXT = 24
-"""A column of texts wraps, but not below this width."""
 
 
 def printable(text: str) -> str:
@@ -147,7 +147,7 @@ def _print_table(table: Table, console: Console, *, rows: int) -> None:
         )
     for row in range(min(rows, len(table))):
         grid.add_row(*(_cell(table, name, columns[name][row], row) for name in shown))
-    console.print(grid)
+    console.print(grid, crop=False)
     if rows < len(table):
         console.print(Text(f"{rows} of {len(table)} rows are shown."))
     if hidden := [table.heading(name) for name in columns if name not in shown]:
@@ -167,7 +167,7 @@ def _fitting(
 ) -> list[str]:
     """The columns that have room beside each other; the first always has."""
     shown: list[str] = []
-    left = width
+    left = width - 1  # rich makes a full line one cell too wide
     for name, cells in columns.items():
         heading = max(map(cell_len, headings[name].splitlines()), default=0)
         least = max([heading, *map(cell_len, cells)])

@@ -11,12 +11,12 @@ from typing import Any
 
 from wordsens.display.numbers import Estimate, column
 
+# The sensitivity at or above which colours are the same: attention at the paper's sizes stays below
+# it.
 STRONGEST = 4.0
-"""The sensitivity at or above which colours are the same: attention at the paper's sizes stays
-below it."""
 
+# Shades, white first; the style sheet has one for each.
 LEVELS = 9
-"""Shades, white first; the style sheet has one for each."""
 
 
 def level(value: float, most: float = STRONGEST) -> int:

@@ -9,43 +9,42 @@ from wordsens.evaluation.calibrate import Calibration, OperatingPoint
 from wordsens.intervals import ends
 
 
-def answer(calibration: Calibration) -> tuple[str, ...]:
+def view(calibration: Calibration, distance: str = "") -> View:
     """The threshold with what it keeps and lets through, or that there is none, and which pairs
-    were left out or replaced; then the same with the other use of the guard."""
-    first, *others = _sentences(calibration)
-    return " ".join(filter(None, [first, as_sentences(*calibration.scored.changes)])), *others
+    were left out or replaced; the threshold in the distance of that name; the kinds of opposites
+    that pass, and one row per budget."""
+    headline = " ".join((_sentence(calibration), *map(as_sentences, calibration.scored.changes)))
+    sentence = in_distance(calibration, distance) if distance else ""
+    parts = filter(len, (sentence, _kinds(calibration), _budgets(calibration)))
+    return View(headline, tuple(parts), notes=calibration.notes, chart=_chart(calibration))
 
 
-def _sentences(calibration: Calibration) -> tuple[str, ...]:
-    budget, count = percent(calibration.budget), int(calibration.scored.opposite.sum())
+def _sentence(calibration: Calibration) -> str:
+    point, count = calibration.point, int(calibration.scored.opposite.sum())
+    budget, confidence = percent(calibration.budget), percent(calibration.confidence)
+    if point.threshold is not None:
+        guarded = " and the guard" if calibration.guard else ""
+        whose = "package's " if calibration.scored.has_stand_ins else ""
+        return (
+            f"With the threshold {decimals(point.threshold)}{guarded}, {calibration.model} keeps "
+            f"{_kept(point)} of the {whose}near-duplicates, and {point.hits} of {count} opposites "
+            f"pass as the same: at most {budget} of opposites like these, at {confidence} "
+            "confidence."
+        )
+    behind = " with the guard" if calibration.guard else ""
+    sentence = f"No threshold of {calibration.model}{behind} keeps false hits under {budget}"
+    if count < calibration.needed:
+        best = percent(1 - (1 - calibration.confidence) ** (1 / count))
+        return (
+            f"{sentence} for sure: {plural(count, 'opposite')} cannot show it. At {confidence} "
+            f"confidence it takes {calibration.needed} of which none passes; {count} can show "
+            f"{best} at best."
+        )
     other = calibration.point_at(calibration.budget, guard=not calibration.guard)
-    where = "without the guard" if calibration.guard else "with the guard"
-    point = calibration.point
-    if point.threshold is None:
-        behind = " with the guard" if calibration.guard else ""
-        sentence = f"No threshold of {calibration.model}{behind} keeps false hits under {budget}"
-        if count < calibration.needed:
-            best = percent(1 - (1 - calibration.confidence) ** (1 / count))
-            return (
-                f"{sentence} for sure: {plural(count, 'opposite')} cannot show it. At "
-                f"{percent(calibration.confidence)} confidence it takes {calibration.needed} of "
-                f"which none passes; {count} can show {best} at best.",
-            )
-        if other.threshold is not None:
-            sentence += f"; {where} {decimals(other.threshold)} does and keeps {_kept(other)}"
-        return (f"{sentence}.",)
-    guarded = " and the guard" if calibration.guard else ""
-    whose = "package's " if calibration.scored.has_stand_ins else ""
-    first = (
-        f"With the threshold {decimals(point.threshold)}{guarded}, {calibration.model} keeps "
-        f"{_kept(point)} of the {whose}near-duplicates, and {point.hits} of {count} opposites pass "
-        f"as the same: at most {budget} of opposites like these, at "
-        f"{percent(calibration.confidence)} confidence."
-    )
     if other.threshold is None:
-        return first, f"{where.capitalize()} no threshold serves."
-    costs = f"the threshold {decimals(other.threshold)} keeps {_kept(other)}"
-    return first, f"{where.capitalize()} {costs}."
+        return f"{sentence}."
+    way = "without the guard" if calibration.guard else "with the guard"
+    return f"{sentence}; {way} {decimals(other.threshold)} does and keeps {_kept(other)}."
 
 
 def _kept(point: OperatingPoint) -> str:
@@ -63,20 +62,6 @@ def in_distance(calibration: Calibration, name: str) -> str:
     return (
         f"As a squared L2 distance of vectors of length one, 2 - 2c: at most {decimals(distance)}; "
         f"where a store takes the root, at most {decimals(root)}."
-    )
-
-
-def view(calibration: Calibration, distance: str = "") -> View:
-    """The answer, also in the distance of that name; the kinds of opposites that pass, and one row
-    per budget."""
-    first, *others = answer(calibration)
-    sentences = [*others, in_distance(calibration, distance) if distance else ""]
-    tables = _kinds(calibration), _budgets(calibration)
-    return View(
-        first,
-        (*filter(None, sentences), *(table for table in tables if len(table))),
-        notes=calibration.notes,
-        chart=_chart(calibration),
     )
 
 

@@ -1,6 +1,7 @@
 """What a check says: its headline, its tables, and pairs with their changed words marked."""
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,23 @@ from wordsens.evaluation.check import Check, KindRow, not_dropped
 from wordsens.evaluation.guard.judge import CHANGES
 from wordsens.intervals import ends
 
+# The AUC of chance.
 CHANCE = 0.5
-"""The AUC of chance."""
 
 # Words on either side of a change that a sentence shows.
 _AROUND = 6
+
+# The columns of what changed since a baseline.
+_SIDES = ("before", "after", "p")
 
 # Pairs behind a requirement that fails, and kinds of near-duplicates, that are shown at once.
 _FAILING, _NEAR = 5, 6
 
 
-def headline(check: Check) -> str:
+def _headline(check: Check) -> str:
     """The share of near-duplicates and of opposites that the threshold accepts, which pairs were
     left out or replaced, and the worst kind."""
-    scored = check.scored
+    scored, worst = check.scored, check.rows[0]
     whose = "the package's " if scored.has_stand_ins else ""
     recall, false_hits = (column([share], "%")[0] for share in (check.recall, check.false_hits))
     sentence = (
@@ -33,27 +37,25 @@ def headline(check: Check) -> str:
         f"{whose}{plural(int(scored.near.sum()), 'near-duplicate')} and, wrongly, "
         f"{false_hits} of {plural(int(scored.opposite.sum()), 'opposite')}."
     )
-    if scored.changes:
-        sentence += f" {as_sentences(*scored.changes)}"
-    worst = check.rows[0]
-    if worst.false_hits.value > 0:
-        sentence += (
-            f" Worst kind: {worst.kind}, {percent(worst.false_hits.value)} of {worst.pairs}, such "
-            f"as {_example(_plainest(check, worst.kind))}."
-        )
-    return sentence
+    kind = (
+        f"Worst kind: {worst.kind}, {percent(worst.false_hits.value)} of {worst.pairs}, such as "
+        f"{_example(_plainest(check, worst.kind))}."
+    )
+    changes = as_sentences(*scored.changes)
+    return " ".join(filter(None, (sentence, changes, kind * (worst.false_hits.value > 0))))
 
 
 def view(check: Check, *, pairs: str = "worst", verbose: bool = False) -> View:
     """The headline, what fails with its pairs, then kinds, near-duplicates, lengths, changes since
     the baseline, and pairs. See `Check.view`."""
     failing = check.failing_pairs(len(check.scored.pairs))
+    most = len(failing) if verbose else _FAILING
     tables = [
         _pairs_table(
             check,
             f"{name} behind the requirements that fail, worst first",
             [row for row in failing if row["same"] is same],
-            most=len(failing) if verbose else _FAILING,
+            most=most,
         )
         for name, same in (("Opposites", False), ("Near-duplicates", True))
     ]
@@ -70,8 +72,8 @@ def view(check: Check, *, pairs: str = "worst", verbose: bool = False) -> View:
         tables.append(_pairs_table(check, title, check.all_pairs(), folded=True))
     gated = bool(check.requirements or check.drops)
     return View(
-        headline(check),
-        tuple(table for table in tables if len(table)),
+        _headline(check),
+        tuple(filter(len, tables)),
         failures=check.failures,
         passed="All requirements are met." if gated and check.passed else "",
         notes=check.notes,
@@ -82,16 +84,16 @@ def view(check: Check, *, pairs: str = "worst", verbose: bool = False) -> View:
 def _chart(check: Check) -> Chart:
     """The share of each group of pairs that a threshold accepts."""
     values = check.scored.values
-    thresholds = np.linspace(float(np.quantile(values, 0.01)), float(values.max()), 200)
+    thresholds = np.linspace(float(np.quantile(values, 0.01)), float(values.max()), 200).tolist()
     groups = {
         "near-duplicates (same meaning)": values[check.scored.near],
         "opposites": values[check.scored.opposite],
     }
-    columns: dict[str, list[Any]] = {"threshold": [], "accepted": [], "pairs": []}
-    for name, members in groups.items():
-        columns["threshold"] += thresholds.tolist()
-        columns["accepted"] += [float((members >= edge).mean()) for edge in thresholds]
-        columns["pairs"] += [name] * len(thresholds)
+    rows = [
+        (threshold, float((members >= threshold).mean()), name)
+        for name, members in groups.items()
+        for threshold in thresholds
+    ]
     options = {
         "x": "threshold",
         "y": "accepted",
@@ -105,7 +107,8 @@ def _chart(check: Check) -> Chart:
         "caption": "Each curve: the share of the pairs accepted at a threshold. Accepted "
         "opposites are false hits.",
     }
-    return Chart("lines", columns, options)
+    columns = zip(("threshold", "accepted", "pairs"), zip(*rows, strict=True), strict=True)
+    return Chart("lines", dict(columns), options)
 
 
 def _score(check: Check) -> str:
@@ -153,14 +156,10 @@ def above_chance(row: KindRow) -> str:
 
 def _near_table(check: Check, verbose: bool) -> Table:
     """Recall by kind, the lowest first."""
-    rows = sorted(check.near_duplicates.items(), key=lambda row: row[1].value)
-    columns = {
-        "kind": [kind for kind, _ in rows],
-        "pairs": [share.n for _, share in rows],
-        "accepted": [share for _, share in rows],
-    }
-    most = len(rows) if verbose else _NEAR
-    return Table("Near-duplicates by kind", columns, units={"accepted": "%"}, most=most)
+    shares = sorted(check.near_duplicates.items(), key=lambda row: row[1].value)
+    rows = [(kind, share.n, share) for kind, share in shares]
+    options = {"units": {"accepted": "%"}, "most": len(rows) if verbose else _NEAR}
+    return Table.of_rows("Near-duplicates by kind", ("kind", "pairs", "accepted"), rows, **options)
 
 
 def _length_table(check: Check) -> Table:
@@ -176,9 +175,8 @@ def _length_table(check: Check) -> Table:
 
 
 def _drop_table(check: Check) -> Table:
-    names = ("before", "after", "p")
-    columns = {name: [drop[name] for drop in check.drops.values()] for name in names}
-    return Table("AUC since the baseline", {"kind": list(check.drops)} | columns)
+    rows = [(kind, *(drop[name] for name in _SIDES)) for kind, drop in check.drops.items()]
+    return Table.of_rows("AUC since the baseline", ("kind", *_SIDES), rows)
 
 
 def _pairs_table(
@@ -233,12 +231,8 @@ def around(text: str, other: str) -> str:
     words = text.split()
     if len(words) <= 2 * _AROUND:
         return text
-    differing = (
-        place
-        for place, (word, counterpart) in enumerate(zip(words, other.split(), strict=False))
-        if word != counterpart
-    )
-    place = next(differing, 0)
+    alike = takewhile(lambda both: both[0] == both[1], zip(words, other.split(), strict=False))
+    place = len(list(alike))
     start, stop = max(0, place - _AROUND), place + _AROUND
     return f"{'... ' * (start > 0)}{' '.join(words[start:stop])}{' ...' * (stop < len(words))}"
 
@@ -253,10 +247,7 @@ def pair_line(row: Mapping[str, Any]) -> str:
 def cases(check: Check) -> dict[str, list[str]]:
     """Every requirement, and every kind that was compared with a baseline, with what fails it and
     the pairs behind."""
-    names = [
-        *(requirement.text for requirement in check.requirements),
-        *map(not_dropped, check.drops),
-    ]
+    names = [*(each.text for each in check.requirements), *map(not_dropped, check.drops)]
     failures: dict[str, list[str]] = {}
     for name in names:
         sentences = [each.sentence for each in check.unmet if each.requirement == name]

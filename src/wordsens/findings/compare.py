@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from wordsens.display.numbers import as_sentences, decimals, percent, plural
+from wordsens.display.numbers import as_sentences, decimals, plural
 from wordsens.display.view import Table, View
 from wordsens.evaluation.compare import (
     ALL_KINDS,
@@ -18,9 +18,6 @@ from wordsens.evaluation.compare import (
 )
 from wordsens.evaluation.texts import LEAST_TEXTS
 
-_NAMED = 3
-"""Rows that a sentence names."""
-
 _TITLES = {
     CHECK: "AUC: opposites against near-duplicates",
     FALSE_HITS: "False hits: share of opposites accepted, each model at its threshold",
@@ -28,15 +25,28 @@ _TITLES = {
     REMOVAL: "Mean relative change of a text's vector when one word is deleted",
 }
 
+# Texts with another nearest text that are shown, and the characters of each.
 _CHANGED, _SHORT = 8, 120
-"""Texts with another nearest text that are shown, and the characters of each."""
 
 
-def answer(comparison: Comparison) -> tuple[str, ...]:
+def view(comparison: Comparison) -> View:
     """How many comparisons differ, with what was left out or replaced; the threshold of the second
-    model; the kinds whose AUC changed; and how many texts have another nearest text."""
+    model; the kinds whose AUC changed; how many texts have another nearest text; the rows of every
+    part with their intervals, and those texts."""
     first, *others = _sentences(comparison)
-    return " ".join(filter(None, [first, as_sentences(*comparison.changes)])), *others
+    headline = " ".join((first, *map(as_sentences, comparison.changes)))
+    tables = [_part(comparison, part) for part in _TITLES]
+    tables.append(_changed_texts(comparison))
+    vectors = ()
+    if comparison.apart is not None:
+        vectors = (f"the mean distance of a text's two unit vectors is {comparison.apart:.2g}",)
+    return View(
+        headline,
+        (*others, *filter(len, tables)),
+        failures=comparison.failures,
+        passed="All requirements are met." if comparison.requirements and comparison.passed else "",
+        notes=(*vectors, *comparison.notes),
+    )
 
 
 def _sentences(comparison: Comparison) -> Iterator[str]:
@@ -62,13 +72,10 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     else:
         yield f"No difference between {names} beyond the tolerance in {where}."
     if (second := comparison.second_threshold) is not None:
-        hits, recall = (comparison[f"{part}.{ALL_KINDS}"] for part in (FALSE_HITS, RECALL))
         yield (
             f"A threshold of {_floored(comparison.threshold)} with the first model is "
             f"{_floored(second.value)} with the second (95 %: {_floored(second.low)} to "
-            f"{_floored(second.high)}): they "
-            f"accept {percent(recall.first)} and {percent(recall.second)} of near-duplicates and, "
-            f"wrongly, {percent(hits.first)} and {percent(hits.second)} of opposites."
+            f"{_floored(second.high)})."
         )
     yield from _meanings(comparison, [row for row in differing if row.part == CHECK])
     for row in comparison.rows:
@@ -85,42 +92,18 @@ def _floored(threshold: float | None) -> str:
 def _meanings(comparison: Comparison, rows: list[Difference]) -> Iterator[str]:
     """The kinds of opposites that the second model tells less, or more, from near-duplicates."""
     kinds = [row for row in rows if row.name != ALL_KINDS] or rows
+    kinds.sort(key=lambda row: -abs(row.change.value))
     remedies = {
         "fewer": f"keep {comparison.first} where these matter, or add a reranker",
         "more": "thresholds set before may now be too strict; set them again",
     }
     for how, remedy in remedies.items():
-        some = [row for row in kinds if (row.change.value < 0) == (how == "fewer")]
-        some.sort(key=lambda row: -abs(row.change.value))
-        named = [
-            f"{row.name} (AUC {row.first:.3f} to {row.second:.3f}, {plural(row.count, 'pair')})"
-            for row in some[:_NAMED]
-        ]
-        named += [f"{len(some) - _NAMED} more"] * (len(some) > _NAMED)
-        if some:
+        names = [row.name for row in kinds if (row.change.value < 0) == (how == "fewer")]
+        if names:
             yield (
                 f"{comparison.second} tells {how} opposites from near-duplicates: "
-                f"{', '.join(named)}. To do: {remedy}."
+                f"{', '.join(names)}. To do: {remedy}."
             )
-
-
-def view(comparison: Comparison) -> View:
-    """The sentences, the rows of every part with their intervals, and the texts whose nearest text
-    changed."""
-    first, *others = answer(comparison)
-    tables = [_part(comparison, part) for part in _TITLES]
-    tables.append(_changed_texts(comparison))
-    apart = comparison.apart
-    vectors = (
-        [] if apart is None else [f"the mean distance of a text's two unit vectors is {apart:.2g}"]
-    )
-    return View(
-        first,
-        (*others, *(table for table in tables if len(table))),
-        failures=comparison.failures,
-        passed="All requirements are met." if comparison.requirements and comparison.passed else "",
-        notes=(*vectors, *comparison.notes),
-    )
 
 
 def _part(comparison: Comparison, part: str) -> Table:

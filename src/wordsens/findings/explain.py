@@ -1,14 +1,13 @@
 """What an explanation says: its sentences, the texts with their words in colour, and one row per
 word."""
 
+from itertools import product
+
 from wordsens.display.numbers import minus
 from wordsens.display.view import ColouredWord, Table, View, Words
 from wordsens.evaluation.explain import Explanation
 from wordsens.text.pairs import Pair
 from wordsens.text.whole_words import Span, lettered_spans
-
-# A cosine at or above which a model hardly sees an exchange, and the rounding of one.
-_HARDLY, _ROUNDING = 0.99, 1e-6
 
 # The smallest change that is not 0 in the four digits that are printed.
 _SHOWN = 5e-5
@@ -33,13 +32,7 @@ _MEANING = {
 def view(explanation: Explanation) -> View:
     """The sentences, the texts with the words coloured by what their deletion does, one row per
     word, and pairs."""
-    deleted = sorted(explanation.by("delete"), key=lambda effect: -abs(effect.change))
-    shown = [effect for effect in deleted[:3] if abs(effect.change) >= _SHOWN]
-    second = " (second text)"
-    moving = ", ".join(
-        f"'{effect.word}'{second * effect.text} {effect.change:+.4f}" for effect in shown
-    )
-    most = f"these words change it most: {moving}" if shown else "no word changes it by .0001"
+    deleted = explanation.by("delete")
     sentence, underlined = separation(explanation)
     strongest = max((abs(effect.change) for effect in deleted), default=0.0) or 1.0
     legend = f"change of the {explanation.score} when the word is deleted" + (
@@ -50,11 +43,8 @@ def view(explanation: Explanation) -> View:
         Words("", _pieces(explanation, side, underlined), strongest, legend * (side == last))
         for side in range(last + 1)
     ]
-    columns = {
-        name: cells
-        for name, cells in explanation.columns().items()
-        if any(cell is not None for cell in cells)
-    }
+    columns = explanation.columns()
+    columns = {name: cells for name, cells in columns.items() if {*cells} - {None}}
     meaning = " ".join(text for name, text in _MEANING.items() if name in columns)
     words = Table("", columns, dict.fromkeys(_MEANING, "+"), meaning, max(len(columns["word"]), 1))
     numbers = ("both", "sum", "difference")
@@ -73,13 +63,23 @@ def view(explanation: Explanation) -> View:
         ],
         units=dict.fromkeys(numbers, "+"),
     )
-    sentences = filter(None, (f"Deleted one by one, {most}." * bool(deleted), sentence))
-    parts = (*sentences, *coloured, words, pairs)
-    value = f" {explanation.value:.4f}" if last else f": {explanation.value:.4f}"
-    if not last and not explanation.value:
-        value = " when a word is deleted"
-    headline = [f"{explanation.model}: {explanation.score}{value}", *explanation.changes]
+    headline = [_answer(explanation), *explanation.changes]
+    parts = (*filter(None, (sentence,)), *coloured, words, pairs)
     return View("; ".join(headline), parts, notes=explanation.notes)
+
+
+def _answer(explanation: Explanation) -> str:
+    """The score, and the word whose deletion changes it most."""
+    alone = len(explanation.texts) < 2 and not explanation.value  # an embedding has no score
+    value = "when a word is deleted" if alone else f"{explanation.value:.4f}"
+    sentence = f"{explanation.model}: {explanation.score} {value}"
+    leader = max(explanation.by("delete"), key=lambda effect: abs(effect.change), default=None)
+    if leader is None:
+        return sentence
+    which = " of the second text" * leader.text
+    most = f"deleting {leader.word!r}{which} changes it most, by {minus(f'{leader.change:+.4f}')}"
+    none = abs(leader.change) < _SHOWN
+    return f"{sentence}; {'no word changes it by .0001' if none else most}"
 
 
 def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
@@ -89,13 +89,8 @@ def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
     if len(texts) < 2:
         return "", []
     if (phrases := exchanged(*texts)) is not None:
-        seen = f"the {score} is {value:.4f}"
-        if score == "cosine" and value >= _HARDLY:
-            seen = f"the model hardly sees it ({score} {value:.4f})"
-        if score == "cosine" and value >= 1 - _ROUNDING:
-            seen = "the model does not see it"
         first, second = (texts[0][slice(*span)] for side, span in phrases if side == 0)
-        return f"'{first}' and '{second}' are exchanged; {seen}.", phrases
+        return f"'{first}' and '{second}' are exchanged; the {score} is {value:.4f}.", phrases
     singles = [((effect,), effect.change) for effect in explanation.by("delete")]
     pairs = [((pair.first, pair.second), pair.together) for pair in explanation.partners]
     words, rise = max([*singles, *pairs], key=lambda found: found[1], default=((), 0.0))
@@ -135,20 +130,19 @@ def exchanged(*texts: str) -> list[tuple[int, Span]] | None:
     start, stop = differing[0], differing[-1] + 1
     before, after = first[start:stop], second[start:stop]
     count = stop - start
-    for left in range(1, count):
-        for right in range(1, count - left + 1):
-            inner = before[left : count - right]
-            if after == before[count - right :] + inner + before[:left]:
-                places = [
-                    (0, start, left),
-                    (0, stop - right, right),
-                    (1, stop - left, left),
-                    (1, start, right),
-                ]
-                return [
-                    (side, (spans[side][at][0], spans[side][at + length - 1][1]))
-                    for side, at, length in places
-                ]
+    for left, right in product(range(1, count), repeat=2):
+        inner = before[left : count - right]
+        if after == before[count - right :] + inner + before[:left]:
+            places = [
+                (0, start, left),
+                (0, stop - right, right),
+                (1, stop - left, left),
+                (1, start, right),
+            ]
+            return [
+                (side, (spans[side][at][0], spans[side][at + length - 1][1]))
+                for side, at, length in places
+            ]
     return None
 
 

@@ -8,18 +8,13 @@ def answer(advice: LengthAdvice) -> str:
     """One sentence: the length, with its interval, or why there is none."""
     article = "an" if advice.kind[0] in "aeiou" else "a"
     must = f"if {article} {advice.kind} must bring the cosine under {advice.threshold:g}"
-    if advice.length is None:
-        known = ""
-        if advice.low is not None:
-            known = f" (95 %: {advice.low} or more)"
-        elif advice.high is not None:
-            known = f" (95 %: {advice.high} or fewer)"
-        return f"no length can be given {must}: {advice.reason}{known}"
-    low = "any" if advice.low is None else advice.low
+    low = "up" if advice.low is None else advice.low
     high = f"more than {advice.longest}" if advice.high is None else advice.high
-    sentence = f"at most {advice.length} {advice.unit} (95 %: {low} to {high}) {must}"
-    uncertain = "; too uncertain to act on, give more texts or pairs"
-    return sentence if advice.decisive else f"{sentence}{uncertain}"
+    interval = f"95 %: {low} to {high}"
+    if advice.length is None:
+        return f"no length can be given {must}: {advice.reason} ({interval})"
+    uncertain = "; too uncertain to act on, give more texts or pairs" * (not advice.decisive)
+    return f"at most {advice.length} {advice.unit} ({interval}) {must}{uncertain}"
 
 
 def view(advice: LengthAdvice) -> View:

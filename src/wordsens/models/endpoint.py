@@ -141,8 +141,8 @@ class Endpoint:
             if attempt == self.retries or time.monotonic() + wait >= deadline:
                 raise EndpointError(
                     f"{self.name} {reason} ({attempt + 1} times; the next attempt is due in "
-                    f"{wait:.3g} s); try later, or raise retries (={self.retries}) or timeout "
-                    f"(={self.timeout:g} s)"
+                    f"{wait:.3g} s); try later, or raise {argument('retries')} (={self.retries}) "
+                    f"or {argument('timeout')} (={self.timeout:g} s)"
                 )
             self._waits.append(wait)
             if len(self._waits).bit_count() == 1:

@@ -1,10 +1,8 @@
-from .figures import attention as attention
 from .figures import bars as bars
 from .figures import draw as draw
 from .figures import heat as heat
 from .figures import lines as lines
 from .figures import points as points
-from .figures import prompts as prompts
 from .page import svg as svg
 from .records import along as along
 from .records import of_experiment as of_experiment

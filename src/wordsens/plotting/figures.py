@@ -7,16 +7,24 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from wordsens.display.numbers import Estimate
 from wordsens.display.view import Chart
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, argument, require_choice
 from wordsens.maps.registry import map_title
-from wordsens.plotting.axes import Panel, finish, grid, interval, name_axes, panels, plain
+from wordsens.plotting.axes import (
+    LEGEND_LETTERS,
+    finish,
+    guide,
+    marks,
+    name_axes,
+    panels,
+    plain,
+    reaches,
+    ticks,
+)
 from wordsens.plotting.style import (
     GUIDE,
     PAGE_INCHES,
     STYLES,
-    Style,
     StyledFigure,
     StyleFile,
     styled,
@@ -27,47 +35,45 @@ from wordsens.sweeps.study import key_text
 
 Columns = str | Sequence[str] | None
 
+# The width in which the intervals of the series at one x lie side by side, at most 2.5 apart, in
+# points.
+_ASIDE, _MOST_ASIDE = 8.0, 2.5
+
+# Names under the bars of a figure that is a column wide, of one that is a page wide, and beside a
+# heat map: more would touch.
 _MOST_IN_A_COLUMN, _MOST_NAMES, _MOST_TOKENS = 20, 60, 40
-"""Names under the bars of a figure that is a column wide, of one that is a page wide, and beside a
-heat map: more would touch."""
 
+# The width of a letter in a name under a bar.
 _LETTER_INCHES = 0.056
-"""The width of a letter in a name under a bar."""
 
+# White at zero, blue above and orange below, as the words on a page.
 _SIGNED = LinearSegmentedColormap.from_list(
     "signed", ["#5c2800", "#D55E00", "#eeae7a", "#ffffff", "#56B4E9", "#0072B2", "#00304d"]
 )
-"""White at zero, blue above and orange below, as the words on a page."""
+
+# The lines of a series besides that through its marks, and their look.
+_LINES: dict[str, dict[str, Any]] = {
+    "fit": {},
+    "dashes": {"linestyle": (0, (4, 2)), "zorder": 1},
+}
 
 
-def draw(chart: Chart | None, *, style: StyleFile = None) -> StyledFigure:
+def draw(chart: Chart, *, style: StyleFile = None) -> StyledFigure:
     """The figure of what a view draws.
 
     Args:
-        chart: of a view; None in the view of a result that has nothing to draw.
+        chart: of a view that has one.
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
-        InputError: no chart, or what the chart's figure raises.
+        InputError: what the chart's figure raises.
 
     >>> chart = Chart("points", {"n": [8, 16], "S": [0.4, 0.3]}, {"x": "n", "y": "S"})
     >>> draw(chart).axes[0].get_ylabel()
     'S'
     """
-    if chart is None:
-        raise InputError("`chart` (=None) has nothing to draw; use show() or table()")
     figure = {"lines": lines, "points": points, "bars": bars, "heat": heat}[chart.kind]
     return figure(chart.columns, **chart.options, style=style)
-
-
-def attention(pair: Any, *, style: StyleFile = None) -> StyledFigure:
-    """The heat maps of an `attention_pair`: each text, and the second minus the first."""
-    return draw(pair.view().chart, style=style)
-
-
-def prompts(pair: Any, *, style: StyleFile = None) -> StyledFigure:
-    """The bars of a `prompt_pair`: each answer after both prompts, and its change."""
-    return draw(pair.view().chart, style=style)
 
 
 @styled
@@ -79,7 +85,7 @@ def lines(
     colour: Columns = None,
     panel: Columns = None,
     log: str = "",
-    band: tuple[str, str] | None = None,
+    band: tuple[str, str] = ("", ""),
     fit: str = "",
     dashes: str = "",
     about: str = "",
@@ -126,34 +132,53 @@ def lines(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_xscale()
     ('n', 'log')
     """
-    named, low, high = labels or {}, f"{y} low", f"{y} high"
-    rows = _rows(columns, (x, y), colour, panel, band, fit, dashes, about)
-    for name in [{"x": x, "y": y}[axis] for axis in log]:
-        if (least := min(row[name] for row in rows)) <= 0:
-            raise InputError(f"`log` (={log!r}) needs numbers above 0, but {name} has {least}")
-    styles = _styles(rows, colour, named)
-    heads = dict.fromkeys(label_of(row, panel, named) for row in rows)
-    drawn = {head: Panel(head, {}, guides or {}, limits=limits) for head in heads}
-    if not isinstance(rows[0][x], str):
-        rows.sort(key=lambda row: row[x])
-    for row in rows:
-        name, one = label_of(row, colour, named), drawn[label_of(row, panel, named)]
-        ends = (None, None) if band == (low, high) else (row[low], row[high])
-        one.curves.setdefault(name, []).append((row[x], Estimate(row[y], *ends)))
-        if band is not None and None not in (row[band[0]], row[band[1]]):
-            one.bands.setdefault(name, []).append((row[x], row[band[0]], row[band[1]]))
-        if fit and row[fit] is not None:
-            one.fits.setdefault(name, []).append((row[x], row[fit]))
-        if dashes and row[dashes] is not None:
-            one.dashes.setdefault(name, []).append((row[x], row[dashes]))
-        if about:
-            one.titles.setdefault(name, []).append(row[about])
-        if not joined:
-            one.scattered |= {name}
-    axis_labels = (named.get(x, x), named.get(y, y))
-    options = {"log": log, "steps": steps, "share_y": share_y, "caption": caption}
-    figure = grid(title, list(drawn.values()), styles, axis_labels, **options)
-    assert figure is not None, "there are rows"
+    named = labels or {}
+    roles = {"x": x, "y": y, "bottom": band[0], "top": band[1], "fit": fit, "dashes": dashes}
+    rows = _rows(columns, colour, panel, named, **roles, about=about)
+    if band == (f"{y} low", f"{y} high"):
+        rows[["low", "high"]] = None
+    for axis in log:
+        if (least := min(rows[axis])) <= 0:
+            raise InputError(
+                f"{argument('log')} (={log!r}) needs numbers above 0, but {roles[axis]} has {least}"
+            )
+    styles = styles_of(dict(zip(rows["series"], rows["map"], strict=True)))
+    heads = rows["panel"].unique().tolist()
+    wide = len(heads) == 1 and max(map(len, styles)) > LEGEND_LETTERS
+    figure, pairs = panels(heads, log=log, share_y=share_y, wide=wide)
+    if not isinstance(rows["x"].iloc[0], str):
+        rows = rows.sort_values("x", kind="stable")
+    for axes, head in zip(pairs, heads, strict=True):
+        axes.margins(x=0.07)
+        part = rows[rows["panel"] == head]
+        names = [name for name in styles if name in set(part["series"])]
+        apart = joined * part["low"].notna().any() * min(_MOST_ASIDE, _ASIDE / len(names))
+        for number, name in enumerate(names):
+            curve, ink = part[part["series"] == name], styles[name][0]
+            aside = apart * (number - (len(names) - 1) / 2)
+            look = {"joined": joined and curve["fit"].isna().all(), "steps": steps, "aside": aside}
+            marks(axes, curve, styles[name], name, **look)
+            for role, look in _LINES.items():
+                line = curve.dropna(subset=role)
+                if len(line):
+                    axes.plot(line["x"].tolist(), line[role].tolist(), color=ink, **look)
+            shaded = curve.dropna(subset=["bottom", "top"])
+            if len(shaded):
+                ends = [shaded[role].tolist() for role in ("x", "bottom", "top")]
+                step = "post" if steps else None
+                axes.fill_between(*ends, step=step, color=ink, alpha=0.2, linewidth=0)
+        for name, places in (guides or {}).items():
+            guide(axes, places, name)
+        first: Any = axes.get_subplotspec()
+        named_y = named.get(y, y) if first.is_first_col() or not share_y else ""
+        name_axes(axes, named.get(x, x), named_y)
+    for axes, head in zip(pairs, heads, strict=True):  # with the limits that all panels give
+        if limits != (None, None):
+            axes.set_ylim(*limits)
+        part = rows[rows["panel"] == head]
+        ticks(axes.xaxis, [place for place in part["x"] if not isinstance(place, str)])
+        ticks(axes.yaxis, part["y"].tolist(), every=False)
+    finish(figure, pairs, title, caption)
     return figure
 
 
@@ -173,8 +198,6 @@ def bars(
     x: str,
     y: str,
     colour: Columns = None,
-    panel: Columns = None,
-    log: str = "",
     reaching: str = "",
     above: str = "",
     labels: Mapping[str, str] | None = None,
@@ -182,13 +205,12 @@ def bars(
     caption: str = "",
     style: StyleFile = None,
 ) -> StyledFigure:
-    """A bar from zero for each row, the largest of a panel in another colour; with colour columns
-    the bars of one x are side by side.
+    """A bar from zero for each row, the largest in another colour; with colour columns the bars of
+    one x are side by side.
 
     Args:
-        columns, x, y, panel, labels, title, caption, style: as for `lines`.
+        columns, x, y, labels, title, caption, style: as for `lines`.
         colour: columns that tell the bars of one x apart.
-        log: "y" for a logarithmic axis.
         reaching: what the ends of the intervals are, for the legend.
         above: a column of texts, written above the bars.
 
@@ -200,39 +222,33 @@ def bars(
     [0.8, 0.3]
     """
     named = labels or {}
-    rows = _rows(columns, (x, y), colour, panel, above)
-    heads = dict.fromkeys(label_of(row, panel, named) for row in rows)
-    looks = _styles(rows, colour, named)
-    width = 0.8 / len(looks)
-    figure, pairs = panels(list(heads), log=log, wide=len(rows) > _MOST_IN_A_COLUMN)
-    for axes, head in zip(pairs, heads, strict=True):
-        part = [row for row in rows if label_of(row, panel, named) == head]
-        names = list(dict.fromkeys(row[x] for row in part)) if colour else [row[x] for row in part]
-        largest = max(part, key=lambda row: row[y])
-        for number, (name, look) in enumerate(looks.items()):
-            own = [row for row in part if label_of(row, colour, named) == name]
-            middle = [names.index(row[x]) for row in own] if colour else range(len(own))
-            places = [place + width * (number - (len(looks) - 1) / 2) for place in middle]
-            heights = [row[y] for row in own]
-            ends = [interval(Estimate(row[y], row[f"{y} low"], row[f"{y} high"])) for row in own]
-            reach = np.abs(np.reshape(ends, (-1, 2)).T - heights)
-            shades = [look[0] if colour else STYLES[row is largest][0] for row in own]
-            drawn = axes.bar(places, heights, 0.95 * width, color=shades, label=plain(name) or "_")
-            if reach.any():
-                line = {"fmt": "none", "ecolor": GUIDE, "elinewidth": 0.8}
-                axes.errorbar(places, heights, reach, label=plain(reaching) or "_", **line)
-            if above:
-                axes.bar_label(drawn, [row[above] or "" for row in own], padding=2)
-                axes.margins(y=0.12)
-        axes.grid(False, axis="x")
-        name_axes(axes, named.get(x, x), named.get(y, y))
-        axes.set_xticks(range(len(names)), map(plain, names))
-        each = (figure.get_figwidth() - 0.7) / len(pairs) / len(names)
-        if len(names) > _MOST_NAMES:
-            axes.set_xticks([])
-        elif _LETTER_INCHES * (max(len(str(name)) for name in names) + 1) > each:
-            axes.tick_params(axis="x", rotation=90)
-    finish(figure, pairs, title, caption)
+    rows = _rows(columns, colour, None, named, x=x, y=y, above=above)
+    styles = styles_of(dict(zip(rows["series"], rows["map"], strict=True)))
+    figure, (axes,) = panels([""], wide=len(rows) > _MOST_IN_A_COLUMN)
+    names = rows["x"].drop_duplicates().tolist() if colour else rows["x"].tolist()
+    rows["place"] = rows["x"].map(names.index) if colour else range(len(rows))
+    largest, width = rows["y"].astype(float).idxmax(), 0.8 / len(styles)
+    for number, (name, look) in enumerate(styles.items()):
+        own = rows[rows["series"] == name]
+        places = own["place"] + width * (number - (len(styles) - 1) / 2)
+        heights, reach = own["y"].tolist(), reaches(own)
+        shades = [look[0] if colour else STYLES[row == largest][0] for row in own.index]
+        drawn = axes.bar(places, heights, 0.95 * width, color=shades, label=plain(name) or "_")
+        if reach.any():
+            line = {"fmt": "none", "ecolor": GUIDE, "elinewidth": 0.8}
+            axes.errorbar(places, heights, reach, label=plain(reaching) or "_", **line)
+        if above:
+            axes.bar_label(drawn, [text or "" for text in own["above"]], padding=2)
+            axes.margins(y=0.12)
+    axes.grid(False, axis="x")
+    name_axes(axes, named.get(x, x), named.get(y, y))
+    axes.set_xticks(range(len(names)), map(plain, names))
+    room = (figure.get_figwidth() - 0.7) / len(names)
+    if len(names) > _MOST_NAMES:
+        axes.set_xticks([])
+    elif _LETTER_INCHES * (max(len(str(name)) for name in names) + 1) > room:
+        axes.tick_params(axis="x", rotation=90)
+    finish(figure, [axes], title, caption)
     return figure
 
 
@@ -266,50 +282,43 @@ def heat(
     Raises:
         InputError: no such column, or nothing to draw.
 
-    >>> figure = heat({"to": [0, 1], "from": [0, 0], "S": [1.0, -2.0]}, x="to", y="from", colour="S")
-    >>> figure.axes[0].images[0].get_array().tolist()
+    >>> columns = {"to": [0, 1], "from": [0, 0], "S": [1.0, -2.0]}
+    >>> heat(columns, x="to", y="from", colour="S").axes[0].images[0].get_array().tolist()
     [[1.0, -2.0]]
-    """  # noqa: E501
+    """
     named = labels or {}
-    rows = _rows(columns, (x, y, colour), panel, scale)
-    scales: dict[str, list[str]] = {}
-    cells: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        head = label_of(row, panel, named)
-        cells.setdefault(head, []).append(row)
-        shared = scales.setdefault(row[scale] if scale else named.get(colour, colour), [])
-        shared += [head] * (head not in shared)
-    size = (PAGE_INCHES, PAGE_INCHES / max(2, len(cells)) + 0.75)
+    rows = _rows(columns, None, panel, named, x=x, y=y, value=colour, scale=scale)
+    heads = rows["panel"].unique().tolist()
+    size = (PAGE_INCHES, PAGE_INCHES / max(2, len(heads)) + 0.75)
     figure = StyledFigure(figsize=size, layout="constrained")
-    pairs = dict(zip(cells, figure.subplots(1, len(cells), squeeze=False)[0], strict=True))
-    for label, heads in scales.items():
-        values = [row[colour] for head in heads for row in cells[head]]
-        most = max(map(abs, values)) or 1.0
+    pairs = dict(zip(heads, figure.subplots(1, len(heads), squeeze=False)[0], strict=True))
+    rows["scale"] = rows["scale"].where(rows["scale"].notna(), named.get(colour, colour))
+    for label, shared in rows.groupby("scale", sort=False):
+        least, most = min(shared["value"]), max(map(abs, shared["value"])) or 1.0
         image: Any = None
-        for head in heads:
-            image = _matrix(pairs[head], cells[head], (x, y, colour), most)
+        beside = [pairs[head] for head in shared["panel"].unique()]
+        for head, cells in shared.groupby("panel", sort=False):
+            image = _matrix(pairs[head], cells, most)
             pairs[head].set_title(plain(head))
             if names is not None:
-                _name(pairs[head], names[head], bold)
-        look = {"location": "bottom", "aspect": 15 * len(heads), "shrink": 0.8}
-        beside = [pairs[head] for head in heads]
+                _name_cells(pairs[head], names[str(head)], bold)
+        look = {"location": "bottom", "aspect": 15 * len(beside), "shrink": 0.8}
         key = figure.colorbar(image, ax=beside, label=plain(label), **look)
-        key.ax.set_xlim(-most if min(values) < 0 else 0, most)
+        key.ax.set_xlim(-most if least < 0 else 0, most)
     finish(figure, [], title, caption)
     return figure
 
 
-def _matrix(axes: Axes, cells: Sequence[dict[str, Any]], names: Sequence[str], most: float) -> Any:
-    columns, rows, values = ([cell[name] for cell in cells] for name in names)
-    matrix = np.full((max(rows) + 1, max(columns) + 1), np.nan)
-    matrix[rows, columns] = values
+def _matrix(axes: Axes, cells: Any, most: float) -> Any:
+    matrix = np.full((max(cells["y"]) + 1, max(cells["x"]) + 1), np.nan)
+    matrix[cells["y"].tolist(), cells["x"].tolist()] = cells["value"]
     axes.grid(False)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(True)
     return axes.imshow(matrix, cmap=_SIGNED, vmin=-most, vmax=most)
 
 
-def _name(axes: Axes, names: Sequence[str], bold: Sequence[int]) -> None:
+def _name_cells(axes: Axes, names: Sequence[str], bold: Sequence[int]) -> None:
     written = [plain(name) for name in names] if len(names) <= _MOST_TOKENS else []
     axes.set_xticks(range(len(written)), written, rotation=90)
     axes.set_yticks(range(len(written)), written)
@@ -322,38 +331,38 @@ def _names(columns: Columns) -> tuple[str, ...]:
     return (columns,) if isinstance(columns, str) else tuple(columns or ())
 
 
-def _rows(columns: Any, needed: tuple[str, ...], *others: Any) -> list[dict[str, Any]]:
-    """The rows that lack nothing needed (x, y, ...), with the other columns; the ends of the
-    interval of y are None where it has none."""
-    if hasattr(columns, "notna"):
-        columns = columns.astype(object).where(columns.notna(), None)
+def _rows(
+    columns: Any, colour: Columns, panel: Columns, named: Mapping[str, str], **roles: str
+) -> Any:
+    """The rows that have a number to draw at a place: their columns under the names of their roles,
+    the ends of the interval of y (`low`, `high`), and the names of their `series` and `panel`. None
+    stands for what a row lacks."""
+    import pandas as pd
+
     cells = split_estimates(dict(columns))
-    x, y = needed[:2]
-    wanted = [*needed, *filter(None, (name for other in others for name in _names(other)))]
+    wanted = dict.fromkeys([*filter(None, roles.values()), *_names(colour), *_names(panel)])
     for name in wanted:
         require_choice("columns", name, list(map(str, cells)))
-    count = len(cells[x])
-    ends = {end: cells.get(end, [None] * count) for end in (f"{y} low", f"{y} high")}
-    cells = {name: cells[name] for name in wanted} | ends
-    if any(len(values) != count for values in cells.values()):
-        lengths = ", ".join(f"{name} {len(values)}" for name, values in cells.items())
-        raise InputError(f"`columns` differ in length ({lengths}); give one cell per row to each")
-    known = [[None if value != value else value for value in values] for values in cells.values()]
-    rows = [dict(zip(cells, row, strict=True)) for row in zip(*known, strict=True)]
-    rows = [row for row in rows if all(row[name] is not None for name in needed)]
-    if not rows:
-        raise InputError(f"`columns` has no row with {', '.join(needed)}; there is nothing to draw")
-    return rows
-
-
-def _styles(
-    rows: Sequence[dict[str, Any]], colour: Columns, named: Mapping[str, str]
-) -> dict[str, Style]:
-    """The style of each series, in the order of the rows."""
-    with_map = "map" in _names(colour)
-    return styles_of(
-        {label_of(row, colour, named): row["map"] if with_map else None for row in rows}
-    )
+    ends = {end: f"{roles['y']} {end}" for end in ("low", "high")}
+    cells = {name: cells[name] for name in (*wanted, *ends.values()) if name in cells}
+    lengths = {name: len(values) for name, values in cells.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise InputError(
+            f"{argument('columns')} differ in length ({listed}); give one cell per row to each"
+        )
+    table = pd.DataFrame(cells, dtype=object)
+    needed = [roles[role] for role in ("x", "y", "value") if role in roles]
+    table = table.where(table.notna(), None).dropna(subset=needed)
+    if table.empty:
+        raise InputError(
+            f"{argument('columns')} has no row with {', '.join(needed)}; there is nothing to draw"
+        )
+    rows = {role: table.get(name) for role, name in (roles | ends).items()}
+    rows["map"] = table["map"] if "map" in _names(colour) else None
+    for role, names in (("series", colour), ("panel", panel)):
+        rows[role] = [label_of(row, names, named) for row in table.to_dict("records")]
+    return pd.DataFrame(rows, dtype=object, index=table.index)
 
 
 def label_of(

@@ -12,6 +12,7 @@ from wordsens.plotting.style import COLUMN_INCHES, STYLES
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
+# Colours of figures, and the variables of a page that stand for them: a dark page has its own.
 _PAGE_COLOURS = {
     **{colour.lower(): f"var(--c{number})" for number, (colour, _) in enumerate(STYLES)},
     "#222222": "var(--ink)",
@@ -22,7 +23,6 @@ _PAGE_COLOURS = {
     "#e3e3e3": "var(--line)",
     "#ffffff": "var(--paper)",
 }
-"""Colours of figures, and the variables of a page that stand for them: a dark page has its own."""
 
 _FONT = re.compile(r"(?:(bold|[1-9]00) )?([\d.]+)px ")
 

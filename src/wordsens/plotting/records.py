@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, argument, require_choice
 from wordsens.intervals import power_law
 from wordsens.plotting.figures import label_of, lines
 from wordsens.plotting.style import BARS, MOST_SERIES, StyledFigure, StyleFile, in_style
@@ -14,8 +14,8 @@ from wordsens.sweeps.sweep import finished_of_one
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+# By the name of the file.
 Figures = dict[str, Any]
-"""By the name of the file."""
 
 # The most axes of a sweep besides the length that have a figure each.
 _MOST_AXES = 3
@@ -38,21 +38,20 @@ def of_experiment(records: "DataFrame", *, style: StyleFile = None) -> Figures:
     """
     study, done = finished_of_one(records)
     with in_style(style):
-        figures = dict((study.figures or along_axes)(done))
-    for figure in figures.values():
-        figure.style = style
-    return figures
+        return dict((study.figures or along_axes)(done))
 
 
 def save_figures(records: "DataFrame", folder: Path, style: StyleFile) -> list[Path]:
     """Write the figures of a study's records as PDF, SVG and PNG, and give their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for file, figure in of_experiment(records, style=style).items():
-        for suffix in ("pdf", "svg", "png"):
-            paths.append(folder / f"{file}.{suffix}")
-            figure.savefig(paths[-1])
-    return paths
+    paths = {
+        folder / f"{file}.{suffix}": figure
+        for file, figure in of_experiment(records, style=style).items()
+        for suffix in ("pdf", "svg", "png")
+    }
+    for path, figure in paths.items():
+        figure.savefig(path)
+    return list(paths)
 
 
 def along_axes(records: "DataFrame", besides: Sequence[str] = ()) -> Figures:
@@ -93,16 +92,15 @@ def along(
     points, series = series_along(records, x, y, by)
     if len(series) > MOST_SERIES:
         raise InputError(
-            f"`by` gives {len(series)} series, but a figure tells at most {MOST_SERIES} apart; "
-            "choose some with KEY=VALUE, and draw several figures"
+            f"{argument('by')} gives {len(series)} series, but a figure tells at most "
+            f"{MOST_SERIES} apart; choose some with KEY=VALUE, and draw several figures"
         )
-    numbers = [cell for cell in points[x] if isinstance(cell, int | float)]
-    positive = len(numbers) == len(points) and min(numbers) > 0
+    positive = all(isinstance(place, int | float) and place > 0 for place in points[x])
     logarithmic = logarithmic and positive and min(mean.value for mean in points[y]) > 0
     colour = [name for name in series if name not in SERIES]
     labels = {x: x.replace("_", " "), y: column_title(records, y)}
-    for row in series.to_dict("records") if logarithmic else ():
-        if row["exponent"] is not None:
+    if logarithmic:
+        for row in series.dropna(subset="exponent").to_dict("records"):
             name = label_of(row, colour)
             labels[name] = f"{name}: exponent {row['exponent']}"
     return lines(
@@ -118,9 +116,9 @@ def along(
     )
 
 
+# The columns of a series besides its keys: the ends of x, the number of different texts, and the
+# exponent of y against x, None where there is no fit.
 SERIES = ("from", "to", "texts", "exponent")
-"""The columns of a series besides its keys: the ends of x, the number of different texts, and the
-exponent of y against x, None where there is no fit."""
 
 
 def series_along(
@@ -147,8 +145,8 @@ def series_along(
 
     done: Any = records[records["status"] == "done"]
     known = [str(name) for name in done if done[name].notna().any()]
-    for argument, name in (("x", x), ("y", y), *(("by", name) for name in by or ())):
-        require_choice(argument, name, known)
+    for side, name in (("x", x), ("y", y), *(("by", name) for name in by or ())):
+        require_choice(side, name, known)
     if by is None:
         varying = varying_columns(done, besides=(x, *_OF_MAP))
         by = [name for name in varying if done.groupby(x)[name].nunique(dropna=False).max() > 1]
@@ -156,7 +154,8 @@ def series_along(
     done = done[done[x].notna() & numbers.notna()]
     if done.empty:
         raise InputError(
-            f"`y` (={y!r}) is no number of any finished record that has {x}; run the sweep first"
+            f"{argument('y')} (={y!r}) is no number of any finished record that has {x}; run the "
+            "sweep first"
         )
     besides = (x, *by, *(_OF_MAP if "map" in by else ()))
     keys = list(by) or ["records"]
@@ -165,9 +164,9 @@ def series_along(
     for place, part in done.groupby([*keys, x], dropna=False, sort=False):
         for name, values in varying_columns(part, besides=besides).items():
             raise InputError(
-                f"`by` leaves out {name}, which has several values at {x} = {place[-1]} "
-                f"({', '.join(map(str, values[:4]))}), and they would be averaged; add {name} to "
-                f"it, or choose some with {name}=..."
+                f"{argument('by')} leaves out {name}, which has several values at {x} = "
+                f"{place[-1]} ({', '.join(map(str, values[:4]))}), and they would be averaged; add "
+                f"{name} to it, or choose some with {name}=..."
             )
     points = means(done, [*keys, x], {y: y}).drop(columns="draws")
     series = []

@@ -3,32 +3,31 @@ each map."""
 
 import functools
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
 from matplotlib import style as styles
 from matplotlib.figure import Figure
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.maps.registry import MAPS, base_name
 
-COLUMN_INCHES = 3.25
-"""One column of a paper in two, as ICML sets it."""
+# One column of a paper in two, as ICML sets it, and both columns.
+COLUMN_INCHES, PAGE_INCHES = 3.25, 6.75
 
-PAGE_INCHES = 6.75
-"""Both columns."""
-
-OURS = Path(__file__).with_name("wordsens.mplstyle")
-
+# A file, or a name that matplotlib knows; None for our own file.
 StyleFile = str | Path | None
-"""A file, or a name that matplotlib knows; None for our own file."""
 
 Drawing = TypeVar("Drawing", bound=Callable[..., Figure])
 
+# Colour, marker, whether the marker is hollow.
+Style = tuple[str, str, bool]
+
 # Okabe and Ito's colours, distinguishable for colour-blind readers; each has a marker for print in
-# black.
+# black. The first are those of the registry's maps.
 STYLES = (
     ("#0072B2", "o"),
     ("#D55E00", "s"),
@@ -38,33 +37,35 @@ STYLES = (
     ("#56B4E9", "P"),
     ("#000000", "X"),
 )
-MOST_SERIES = 2 * len(STYLES)
-"""The most series that a figure can tell apart: each colour with a filled and a hollow marker."""
 
-GUIDE, INK = "#777777", "#333333"
-"""The colours of guide lines, and of what belongs to no map."""
+# The most series that a figure can tell apart: each colour with a filled and a hollow marker.
+MOST_SERIES = 2 * len(STYLES)
+
+# The colour of guide lines.
+GUIDE = "#777777"
 
 BARS = "Marks are means over draws; bars are 95 % confidence intervals."
 
-Style = tuple[str, str, bool]
-"""Colour, marker, whether the marker is hollow."""
+_OURS = Path(__file__).with_name("wordsens.mplstyle")
+
+# The style in which figures are drawn.
+_IN_USE: ContextVar[str | Path] = ContextVar("style", default=_OURS)
 
 
 class StyledFigure(Figure):
     """A figure that is written in the style it was drawn in.
 
     Attributes:
-        style: the style file.
         titles: by the gid of a line with marks, the titles that a page gives to its marks.
         caption: what marks, bars, bands and lines are.
     """
 
-    style: StyleFile = None
     caption: str = ""
 
-    def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
+    def __init__(self, **options: Any):
+        super().__init__(**options)
         self.titles: dict[str, tuple[str, ...]] = {}
+        self.style = _IN_USE.get()
 
     def savefig(self, *arguments: Any, **options: Any) -> None:
         """As matplotlib's, in the figure's style: fonts are embedded when a file is written."""
@@ -81,39 +82,37 @@ class StyledFigure(Figure):
 @contextmanager
 def in_style(style: StyleFile) -> Iterator[None]:
     """Inside, matplotlib's settings are its defaults with this style over them, whatever the user's
-    own are.
+    own are; None leaves the style that is in use.
 
     Raises:
         InputError: there is no such style.
     """
+    chosen = style or _IN_USE.get()
     with ExitStack() as stack:
         try:
-            stack.enter_context(styles.context(str(style or OURS), after_reset=True))
+            stack.enter_context(styles.context(str(chosen), after_reset=True))
         except OSError as error:
             raise InputError(
-                f"`style` (={str(style)!r}) is neither a file nor a style of matplotlib; give a "
-                ".mplstyle file, or one of matplotlib.style.available"
+                f"{argument('style')} (={str(style)!r}) is neither a file nor a style of "
+                "matplotlib; give a .mplstyle file, or one of matplotlib.style.available"
             ) from error
+        stack.callback(_IN_USE.reset, _IN_USE.set(chosen))
         yield
 
 
 def styled(draw: Drawing) -> Drawing:
-    """Makes a function draw in the style that its keyword `style` names, in which its figure is
-    written too."""
+    """Makes a function draw in the style that its keyword `style` names."""
 
     @functools.wraps(draw)
     def drawn(*arguments: Any, **options: Any) -> Figure:
-        style = options.get("style")
-        with in_style(style):
-            figure = draw(*arguments, **options)
-        figure.style = style  # pyright: ignore[reportAttributeAccessIssue] - a StyledFigure
-        return figure
+        with in_style(options.get("style")):
+            return draw(*arguments, **options)
 
     return drawn  # pyright: ignore[reportReturnType]
 
 
-def series_styles(maps: Sequence[str | None]) -> list[Style]:
-    """A style for each series, given as the map of its records or None; no two are alike.
+def styles_of(maps: Mapping[Any, str | None]) -> dict[Any, Style]:
+    """A style for each series, given with the map of its records or None; no two are alike.
 
     The first series of a map of the registry has the map's own colour; the others take those that
     are left.
@@ -121,26 +120,20 @@ def series_styles(maps: Sequence[str | None]) -> list[Style]:
     Raises:
         InputError: more series than a figure can tell apart.
 
-    >>> series_styles(["drf2", "rf", "drf4"])[:2]
+    >>> list(styles_of({"a": "drf2", "b": "rf", "c": "drf4"}).values())[:2]
     [('#D55E00', 's', False), ('#0072B2', 'o', False)]
     """
-    free = [(*style, hollow) for hollow in (False, True) for style in STYLES]
-    if len(maps) > len(free):
+    if len(maps) > MOST_SERIES:
         raise InputError(
-            f"`colour` gives {len(maps)} series, but a figure tells at most {len(free)} apart; "
-            "choose some, and draw several figures"
+            f"{argument('colour')} gives {len(maps)} series, but a figure tells at most "
+            f"{MOST_SERIES} apart; choose some, and draw several figures"
         )
-    chosen: list[Style | None] = [None] * len(maps)
-    for number, name in enumerate(maps):
-        base = None if name is None else base_name(name)
-        place = list(MAPS).index(base) if base in MAPS else len(STYLES)
-        if place < len(STYLES) and (*STYLES[place], False) in free:
-            chosen[number] = (*STYLES[place], False)
-            free.remove((*STYLES[place], False))
-    return [style or free.pop(0) for style in chosen]
-
-
-def styles_of(names: Iterable[Any] | Mapping[Any, str | None]) -> dict[Any, Style]:
-    """A style for each of these names of series, which may be given with the map of each."""
-    maps = names if isinstance(names, Mapping) else dict.fromkeys(names)
-    return dict(zip(maps, series_styles(list(maps.values())), strict=True))
+    of_map = dict(zip(MAPS, STYLES, strict=False))
+    free = [(*style, hollow) for hollow in (False, True) for style in STYLES]
+    chosen = {}
+    for series, name in maps.items():
+        style = (*of_map.get(base_name(name or ""), ("", "")), False)
+        if style in free:
+            chosen[series] = style
+            free.remove(style)
+    return {series: chosen.get(series) or free.pop(0) for series in maps}

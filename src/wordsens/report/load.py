@@ -6,11 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.files import named_path
 from wordsens.sweeps.store import FILE, Row, Store, as_frame
-from wordsens.sweeps.study import Summary
-from wordsens.sweeps.sweep import study_named
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -32,13 +30,6 @@ class Part:
     def frame(self) -> "DataFrame":
         """The records with a value, as a DataFrame."""
         return as_frame(self.done)
-
-    @cached_property
-    def summary(self) -> Summary | None:
-        """What they say together; None without a summary. InputError where they do not go
-        together."""
-        study = study_named(self.name)
-        return study.summary(self.frame) if study.tables and self.done else None
 
 
 @dataclass(frozen=True)
@@ -79,11 +70,13 @@ def load_runs(folders: Iterable[str | Path]) -> list[Run]:
     """
     paths = list(dict.fromkeys(named_path("folders", folder, home=False) for folder in folders))
     if not paths:
-        raise InputError("`folders` names no folder; give the --out of a measure, paper or sweep")
+        raise InputError(
+            f"{argument('folders')} names no folder; give the --out of a measure, paper or sweep"
+        )
     whole = [path.resolve().parts for path in paths]
-    deep = 1  # as much of the paths as tells them apart
-    while deep < max(map(len, whole)) and len({parts[-deep:] for parts in whole}) < len(whole):
-        deep += 1
+    depths = range(1, max(map(len, whole)))
+    apart = (deep for deep in depths if len({parts[-deep:] for parts in whole}) == len(whole))
+    deep = next(apart, 0)
     return [
         _load(path, readable("/".join(parts[-deep:])))
         for path, parts in zip(paths, whole, strict=True)
@@ -94,31 +87,29 @@ def _load(path: Path, name: str) -> Run:
     if not path.is_dir():
         what = "is a file" if path.is_file() else "does not exist"
         raise InputError(
-            f"`folders` has {str(path)!r}, which {what}; give the folder that was a command's --out"
+            f"{argument('folders')} has {str(path)!r}, which {what}; give the folder that was a "
+            "command's --out"
         )
     if not (path / FILE).is_file() and path.parent != path and (path.parent / FILE).is_file():
         raise InputError(
-            f"`folders` has {str(path)!r}, which holds no results; did you mean "
+            f"{argument('folders')} has {str(path)!r}, which holds no results; did you mean "
             f"{str(path.parent)!r}?"
         )
     with Store(path, read_only=True) as store:
         records, commands = store.rows(), tuple(store.commands())
-        names = list(dict.fromkeys(record["experiment"] for record in records))
-        codes = {record["experiment"]: record["code"] for record in records}
-        others = {
-            one: count for one, code in codes.items() if (count := store.other_versions(one, code))
-        }
+        unread = tuple(
+            f"{count} {name} cells of another version of the code"
+            for name, code in store.codes().items()
+            if (count := store.other_versions(name, code))
+        )
     if not records:
         raise InputError(
-            f"`folders` has {str(path)!r}, which holds no results yet; give the --out of a "
-            "finished run"
+            f"{argument('folders')} has {str(path)!r}, which holds no results yet; give the --out "
+            "of a finished run"
         )
     parts = tuple(
-        Part(one, tuple(record for record in records if record["experiment"] == one))
-        for one in names
-    )
-    unread = tuple(
-        f"{count} {one} cells of another version of the code" for one, count in others.items()
+        Part(name, tuple(record for record in records if record["experiment"] == name))
+        for name in dict.fromkeys(record["experiment"] for record in records)
     )
     specs = {
         file.name: file.read_text(encoding="utf-8", errors="replace")

@@ -11,9 +11,10 @@ from wordsens.display.view import Code, Table, View
 from wordsens.report.load import Run, readable
 from wordsens.version import __version__
 
+# How many different values of one thing are named.
 LISTED = 12
-"""So many different values of one thing are named."""
 
+# What is said of a run, and the column that says it.
 _COLUMNS = {
     "wordsens": "wordsens_version",
     "commit": "commit",
@@ -26,7 +27,6 @@ _COLUMNS = {
     "models": "model",
     "encoders": "encoder",
 }
-"""What is said of a run, and the column that says it."""
 
 BIBTEX = f"""@inproceedings{{bombari2024word,
   title     = {{Towards Understanding the Word Sensitivity of Attention Layers: A Study via Random Features}},
@@ -50,36 +50,19 @@ def provenance_section(runs: Sequence[Run]) -> View:
 
 
 def _origin(run: Run, name: str) -> list[Any]:
-    def values(column: str, render: Callable[[Any], str] = str) -> str:
-        """The different values of a column, the most frequent first; numbers in order."""
-        counts = Counter(
-            value for record in run.records if (value := record.get(column)) not in (None, "")
-        )
-        ordered = (
-            sorted(counts)
-            if all(isinstance(value, int) for value in counts)
-            else [v for v, _ in counts.most_common()]
-        )
-        more = f" and {len(counts) - LISTED:,} more" if len(counts) > LISTED else ""
-        return ", ".join(map(render, ordered[:LISTED])) + more
-
-    counts = [
-        f"{len(part.done):,} {part.name}"
-        + (f" and {failed:,} failed" if (failed := len(part.records) - len(part.done)) else "")
-        for part in run.parts
-    ]
+    counts = Counter((record["experiment"], record["status"]) for record in run.records)
     began = sorted(record["started"] for record in run.records)
+    minutes = sum(record["seconds"] for record in run.records) / 60
     facts = [
         ("folder", readable(run.folder.resolve().name)),
-        ("records", "; ".join(counts)),
-        *((name, values(column)) for name, column in _COLUMNS.items()),
-        ("libraries", values("libraries", _libraries)),
-        ("started", " to ".join(dict.fromkeys((began[0], began[-1])))),
         (
-            "computed for",
-            f"{sum(record['seconds'] for record in run.records) / 60:.1f} minutes of one process's "
-            "time",
+            "records",
+            "; ".join(f"{count:,} {study} {status}" for (study, status), count in counts.items()),
         ),
+        *((fact, _values(run, column)) for fact, column in _COLUMNS.items()),
+        ("libraries", _values(run, "libraries", _libraries)),
+        ("started", " to ".join(dict.fromkeys((began[0], began[-1])))),
+        ("computed for", f"{minutes:.1f} minutes of one process's time"),
         *(("passed over", line) for line in run.unread),
     ]
     commands = [
@@ -90,14 +73,28 @@ def _origin(run: Run, name: str) -> list[Any]:
         for each in run.commands
     ]
     folder = shlex.quote(readable(run.folder.name))
-    again = "The command is not known; this measures the same cells"
-    commands = commands or [
-        Code(again, f"wordsens sweep run {folder}/{shlex.quote(spec)}") for spec in run.specs
+    again = [
+        Code(
+            "The command is not known; this measures the same cells",
+            f"wordsens sweep run {folder}/{shlex.quote(spec)}",
+        )
+        for spec in run.specs
     ]
     specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
     known = [fact for fact in facts if fact[1]]
     table = Table.of_rows(name, ("what", "value"), known, most=len(known))
-    return [*commands, table, *specs]
+    return [*(commands or again), table, *specs]
+
+
+def _values(run: Run, column: str, render: Callable[[Any], str] = str) -> str:
+    """The different values of a column, the most frequent first; numbers in order."""
+    known = (record.get(column) for record in run.records)
+    counts = Counter(value for value in known if value not in (None, ""))
+    ordered = [value for value, _ in counts.most_common()]
+    if all(isinstance(value, int) for value in ordered):
+        ordered.sort()
+    more = f" and {len(counts) - LISTED:,} more" if len(counts) > LISTED else ""
+    return ", ".join(map(render, ordered[:LISTED])) + more
 
 
 def _libraries(versions: str) -> str:

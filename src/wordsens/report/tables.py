@@ -12,34 +12,29 @@ from wordsens.report.load import Part, Run
 from wordsens.sensitivity.measured import contrast
 from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.study import compact
+from wordsens.sweeps.sweep import study_named
 
+# Letters of a text that is shown in a table.
 _SHORT = 60
-"""Letters of a text that is shown in a table."""
 
 
 def part_view(part: Part, pictures: Sequence[Picture] = ()) -> View:
     """The findings, figures and tables of one experiment's records, under its name."""
-    parts: list[Any] = []
-    tables: list[Table] = []
-    given = [
-        record for record in part.done if part.name == "sensitivity" and record["text"] == GIVEN
-    ]
-    if given:
-        parts += _given(given)
-    try:
-        summary = part.summary
-    except InputError as error:  # records that differ in more than one table can tell
-        parts.append(f"These records are not summarized: {error}.")
-        summary = None
-    if summary is not None:
-        parts += summary.findings
-        for table in map(compact, summary.tables):
-            if len(table):
-                later = bool(tables)
-                table = replace(table, note="" if later else summary.note, folded=later)
-                tables.append(replace(table, most=len(table)))
     title = part.name.replace("-", " ").capitalize()
-    return View(title, (*parts, *pictures, *tables))
+    given = [each for each in part.done if part.name == "sensitivity" and each["text"] == GIVEN]
+    parts = _given(given) if given else []
+    study = study_named(part.name)
+    if study.tables is None or not part.done:
+        return View(title, (*parts, *pictures))
+    try:
+        summary = study.summary(part.frame)
+    except InputError as error:  # records that differ in more than one table can tell
+        return View(title, (*parts, f"These records are not summarized: {error}.", *pictures))
+    tables = [
+        replace(table, note=summary.note * (place == 0), folded=place > 0, most=len(table))
+        for place, table in enumerate(filter(len, map(compact, summary.tables)))
+    ]
+    return View(title, (*parts, *summary.findings, *pictures, *tables))
 
 
 def _given(records: Sequence[Any]) -> list[Any]:
@@ -74,9 +69,8 @@ def _given(records: Sequence[Any]) -> list[Any]:
     values: dict[Any, list[tuple[str, float]]] = {}
     for record in records:
         values.setdefault(record.get("text_content"), []).append((record["map"], record["value"]))
-    sentence = (
-        contrast([*values.values()]) if len({record["d"] for record in records}) == 1 else None
-    )
+    one_size = len({record["d"] for record in records}) == 1
+    sentence = contrast([*values.values()]) if one_size else None
     return [*([Finding(sentence)] if sentence else []), table]
 
 
@@ -90,19 +84,17 @@ def _predicted_for(record: Any) -> str | None:
     """The texts that a prediction is about."""
     if record["predicted"] is None:
         return None
-    unlike = "" if record["predicted_in_range"] else "; untested at such sizes"
-    return f"{record['predicted_of']}{unlike}"
+    return record["predicted_of"] + "; untested at such sizes" * (not record["predicted_in_range"])
 
 
 def failed_table(runs: Sequence[Run]) -> Table:
     """One row per cell that failed."""
-    failed = [(run, record) for run in runs for record in run.failed]
-    columns = {
-        "run": [run.name for run, _ in failed],
-        "cell": [record["cell"] for _, record in failed],
-        "error": [record["error"] or "no reason given" for _, record in failed],
-    }
-    note = "No number here stands for them; the same command tries them again."
+    rows = [
+        (run.name, record["cell"], record["error"] or "no reason given")
+        for run in runs
+        for record in run.failed
+    ]
     total = sum(len(run.records) for run in runs)
-    title = f"{len(failed):,} of {total:,} measurements failed"
-    return Table(title, columns, note=note, most=5)
+    title = f"{len(rows):,} of {total:,} measurements failed"
+    note = "No number here stands for them; the same command tries them again."
+    return Table.of_rows(title, ("run", "cell", "error"), rows, note=note, most=5)

@@ -8,7 +8,7 @@ from typing import Any
 from wordsens.display.html import html_page
 from wordsens.display.markdown import markdown
 from wordsens.display.view import Picture, View
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument
 from wordsens.plotting import of_experiment
 from wordsens.plotting.page import picture
 from wordsens.plotting.records import along_axes
@@ -47,21 +47,21 @@ def heading(runs: Sequence[Run]) -> str:
 def _pictures(part: Part, prefix: str) -> list[Picture]:
     """The figures of one experiment's records, of S also along the axes of a sweep; none where the
     records allow none."""
-    if not part.done:
-        return []
     texts = part.frame.get("text")
     records: Any = part.frame if texts is None else part.frame[texts != GIVEN]
+    if records.empty:
+        return []
     try:
-        figures = of_experiment(records) if len(records) else {}
-        if part.name == "sensitivity" and len(records):
+        figures = of_experiment(records)
+        if part.name == "sensitivity":
             figures |= along_axes(records, besides=("n", "d", "depth"))
     except InputError:  # more series than a figure tells apart
         return []
-    pictures = []
-    for number, figure in enumerate(figures.values()):
-        name = figure.get_suptitle().replace("$", "").replace(r"\gamma", "γ")
-        pictures.append(picture(figure, title=name, prefix=f"{prefix}-{number}"))
-    return pictures
+    titles = [figure.get_suptitle().replace(r"\$", "$") for figure in figures.values()]
+    return [
+        picture(figure, title=title, prefix=f"{prefix}-{number}")
+        for number, (figure, title) in enumerate(zip(figures.values(), titles, strict=True))
+    ]
 
 
 def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -> Path:
@@ -93,10 +93,11 @@ def require_form(path: Path) -> str:
         InputError: another ending, or a folder that is not there.
     """
     if (form := path.suffix.removeprefix(".")) not in FORMATS:
-        raise InputError(f"`path` (={str(path)!r}) must end with .html or .md")
+        raise InputError(f"{argument('path')} (={str(path)!r}) must end with .html or .md")
     if not path.absolute().parent.is_dir():
         raise InputError(
-            f"`path` (={str(path)!r}) lies in a folder that does not exist; make it first"
+            f"{argument('path')} (={str(path)!r}) lies in a folder that does not exist; make it "
+            "first"
         )
     return form
 

@@ -186,13 +186,11 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
 
 def figures(records: pd.DataFrame) -> dict[str, Any]:
     """Figure 1; of a causal language model also the answers to two prompts."""
-    from wordsens.plotting import draw
-
     drawn = {}
     for place, record in enumerate(records.to_dict("records")):
         ending = f"-{place}" if place else ""
         results = zip(("attention", "prompts"), measured_pair(record), strict=True)
-        drawn |= {f"{name}{ending}": draw(pair.view().chart) for name, pair in results if pair}
+        drawn |= {f"{name}{ending}": pair.plot() for name, pair in results if pair}
     return drawn
 
 

@@ -464,11 +464,10 @@ def _family(name: str) -> str:
 
 def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
     """S against n on logarithmic axes, a panel per kind of text."""
-    from wordsens.plotting.axes import interval
     from wordsens.plotting.figures import label_of, lines
     from wordsens.plotting.style import BARS
 
-    ends = [interval(mean)[1] for mean in points["S"]]
+    ends = [mean.value if mean.high is None else mean.high for mean in points["S"]]
     tallest = _TALLEST_BAND * max([*ends, *points["predicted"].dropna()])
     cut_off = points["at most"].max() > tallest
     # What is the same for a map on each kind of text needs no series of its own.
