@@ -5,6 +5,7 @@ import os
 import queue
 import signal
 import time
+from contextvars import copy_context
 
 import pytest
 
@@ -78,6 +79,6 @@ def test_the_page_says_in_plain_words_what_went_wrong(monkeypatch, capsys, error
 
     monkeypatch.setattr(worker, "_prepared", lambda memory, models: {"task": task})
     with pytest.raises(InputError) as raised:
-        worker.do(4096, ["minilm"], "task", {})
+        copy_context().run(worker.do, 4096, ["minilm"], "task", {})
     assert str(raised.value) == sentence
     assert ("Traceback" in capsys.readouterr().err) == ("KeyError" in sentence)
