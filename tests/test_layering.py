@@ -68,7 +68,7 @@ ONLY_IN = {
     "fastapi": ("app",),
     "typer": ("cli",),
     "rich": ("display", "cli"),
-    "pydantic": ("sweeps", "studies", "evaluation"),
+    "pydantic": ("sweeps", "studies", "evaluation", "app"),
     "distributed": ("sweeps",),
 }
 

@@ -1,7 +1,7 @@
 """Worker processes of this machine, for sweeps, the guard and the page.
 
 Not the processes of concurrent.futures: there a worker that dies takes the tasks of all others
-with it, and none sends parts of an answer.
+with it, no task sends parts of its answer, and none can be stopped.
 """
 
 import multiprocessing
@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
 from multiprocessing.connection import Connection
 from multiprocessing.resource_tracker import ensure_running
 from queue import SimpleQueue
@@ -29,65 +30,60 @@ class WorkerDiedError(WordsensError):
     """A worker process ended before its task was done."""
 
 
+class StoppedError(WordsensError):
+    """A task was stopped."""
+
+
+# Sends a part of the answer of the task that runs; outside a worker nobody listens.
+_send_part: ContextVar[Callable[[Any], None]] = ContextVar("send_part", default=lambda part: None)
+
+
+def report(part: Any = None) -> None:
+    """Called in a task: send this part of its answer, if there is one.
+
+    Raises:
+        StoppedError: the task was stopped.
+    """
+    _send_part.get()(part)
+
+
 class Worker:
     """A process that ends with this one and ignores Ctrl-C, which a terminal sends to both.
 
     Args:
-        serve: function of (connection, *arguments) that is the process's life; where the other end
-            of the connection is gone, what that raises ends it quietly.
-        arguments: of `serve`.
-        receive: called with the worker and each message that it sends, in a thread of ours. None
-            where the messages are read from `connection`.
-        lost: called there with the worker, once it is gone.
-
-    Attributes:
-        ready: whether `receive` has had a message.
+        serve: function of the connection that is the process's life; where the other end is gone,
+            what that raises ends it quietly.
     """
 
-    def __init__(
-        self,
-        serve: Callable[..., None],
-        *arguments: Any,
-        receive: Callable[["Worker", Any], None] | None = None,
-        lost: Callable[["Worker"], None] | None = None,
-    ):
-        self.ready = False
+    def __init__(self, serve: Callable[[Connection], None]):
         self.connection, theirs = _PROCESSES.Pipe()
-        self.process = _PROCESSES.Process(
-            target=_live, args=(serve, theirs, *arguments), daemon=True
-        )
+        self.process = _PROCESSES.Process(target=_live, args=(serve, theirs), daemon=True)
         with _interrupts_held():
             self.process.start()
         theirs.close()
-        if receive is not None:
-            threading.Thread(target=self._read, args=(receive, lost), daemon=True).start()
 
     def send(self, message: Any) -> None:
-        """Send a message; a worker that is gone has been noticed by the reader."""
+        """Send a message; who reads the connection notices a worker that is gone."""
         with suppress(OSError):
             self.connection.send(message)
 
-    def end(self, seconds: float = _GRACE) -> None:
-        """Wait until the process has ended, and kill it where it takes longer than this."""
+    def stop(self) -> None:
+        """Stop the task that runs, at its next report."""
+        self.send(None)
+
+    def end(self) -> None:
+        """Wait until the process has ended, and kill it where it takes long."""
         self.process.terminate()
-        self.process.join(seconds)
+        self.process.join(_GRACE)
         if self.process.is_alive():
             self.process.kill()
             self.process.join(_GRACE)
 
-    def _read(self, receive: Callable[..., None], lost: Callable[..., None]) -> None:
-        with suppress(EOFError, OSError):
-            while True:
-                message = self.connection.recv()
-                self.ready = True
-                receive(self, message)
-        lost(self)
 
-
-def _live(serve: Callable[..., None], connection: Connection, *arguments: Any) -> None:
+def _live(serve: Callable[[Connection], None], connection: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        serve(connection, *arguments)
+        serve(connection)
 
 
 @contextmanager
@@ -123,9 +119,19 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         self._threads, self._of_thread = ThreadPoolExecutor(count), threading.local()
         self._starting, self._workers, self._closed = threading.Lock(), list[Worker](), False
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
-        """The future result of a task. The function and its arguments can be pickled."""
-        return self._threads.submit(self._answer, pickle.dumps((function, arguments)))
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        part: Callable[[Worker, Any], None] = lambda worker, part: None,
+    ) -> "Future[Any]":
+        """The future result of a task. The function and its arguments can be pickled.
+
+        Args:
+            part: called in a thread with each part that the task reports, which is not of the type
+                bytes, and the worker that can be stopped.
+        """
+        return self._threads.submit(self._answer, pickle.dumps((function, arguments)), part)
 
     def __exit__(self, *_: object) -> None:
         self._closed = True
@@ -137,16 +143,20 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
             worker.end()
         self._threads.shutdown()
 
-    def _answer(self, task: bytes) -> Any:
+    def _answer(self, task: bytes, part: Callable[[Worker, Any], None]) -> Any:
         """In a thread, which has a worker of its own: what the task gives there."""
-        worker = getattr(self._of_thread, "worker", None) or self._start()
+        worker = getattr(self._of_thread, "worker", None)
+        if worker is None or not worker.process.is_alive():
+            worker = self._start()
         self._of_thread.worker = None
         try:
             worker.send(task)
-            value, error = pickle.loads(worker.connection.recv())
+            while not isinstance(message := worker.connection.recv(), bytes):
+                part(worker, message)
         except (EOFError, OSError):
             raise WorkerDiedError("its worker process died") from None
         self._of_thread.worker = worker
+        value, error = pickle.loads(message)
         if error is not None:
             raise error
         return value
@@ -176,13 +186,25 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
 def _serve(connection: Connection) -> None:
     """Say that the worker is ready, then answer each task with its value and error, pickled."""
     tasks: SimpleQueue[bytes] = SimpleQueue()
+    stopped = threading.Event()
 
     def read() -> None:
         with suppress(EOFError, OSError):
             while True:
-                tasks.put(connection.recv())
+                if (task := connection.recv()) is None:
+                    stopped.set()
+                else:
+                    stopped.clear()
+                    tasks.put(task)
         os._exit(0)  # in the midst of a task too
 
+    def send_part(part: Any) -> None:
+        if stopped.is_set():
+            raise StoppedError("the task was stopped")
+        if part is not None:
+            connection.send(part)
+
+    _send_part.set(send_part)
     threading.Thread(target=read, daemon=True).start()
     connection.send(None)
     while True:

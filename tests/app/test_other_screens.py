@@ -34,7 +34,7 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     assert page.said(TEXTS) == ""
     # The threshold: every sentence, the picture and the pairs follow it, whether it is dragged or
     # typed.
-    opposites = [row[0] for row in check["rows"] if not row[2]]
+    opposites = [row["value"] for row in check["rows"] if not row["same"]]
 
     def says(threshold):
         hits = sum(value >= threshold for value in opposites)

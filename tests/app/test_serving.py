@@ -62,7 +62,7 @@ def test_a_killed_worker_is_noticed_said_and_replaced(browser, alone):
     until(lambda: "%" in page.said())
     (before,) = alone.workers
     os.kill(before, signal.SIGKILL)
-    until(lambda: "came to an end" in page.said(), "the loss")
+    until(lambda: "ended" in page.said(), "the loss")
     page.choose("map", "raf")
     page.write("Two keys, one door.")
     page.press("measure")

@@ -1,9 +1,8 @@
-"""The workers' tasks, called as a worker calls them: the numbers are those of the library."""
+"""The workers' tasks: the numbers are those of the library."""
 
 import json
 import subprocess
 import sys
-from dataclasses import asdict
 
 import pytest
 import torch
@@ -11,8 +10,9 @@ import torch
 import wordsens as ws
 from tests.models.zoo import zoo_model
 from wordsens.app.request import EXAMPLES, MeasureRequest
-from wordsens.app.tasks import TASKS, paper
-from wordsens.app.worker import Parts
+from wordsens.app.tasks import models, paper
+from wordsens.app.tasks.measure import attention_lines, build, measure, word_detail, word_edits
+from wordsens.app.tasks.models import attention, check, two_texts
 from wordsens.errors import InputError
 from wordsens.files import packaged_text
 from wordsens.models.load import load
@@ -20,11 +20,7 @@ from wordsens.text.pairs import LENGTHS
 
 EXAMPLE = next(iter(EXAMPLES.values()))
 TEXT = "Two keys open the wooden door."
-
-
-def run(name, *arguments, context=None):
-    """The answer of a task."""
-    return TASKS[name](context or Parts(), *arguments)
+CHECKED = LENGTHS[0]
 
 
 def searched(answer):
@@ -33,100 +29,110 @@ def searched(answer):
 
 
 def test_a_measurement_ends_at_the_librarys_numbers():
-    answer = run("measure", asdict(MeasureRequest(text=TEXT, map="relu-raf", seed=2)))["relu-raf"]
-    assert len(searched(answer)) == answer["words"]
+    answer = measure({"text": TEXT, "map": "relu-raf"})
+    known = answer["maps"]["relu-raf"]
     (X,) = ws.embed([TEXT])
-    phi = ws.RandomAttentionFeatures(X.rows.shape[1], "relu", seed=2)
-    direct = ws.word_sensitivity(phi, X, search="quick", seed=2)
-    assert answer["value"] == direct.value
-    assert [word["value"] for word in searched(answer)] == direct.per_word.tolist()
+    phi = ws.RandomAttentionFeatures(X.rows.shape[1], "relu", seed=0)
+    direct = ws.word_sensitivity(phi, X, search="quick")
+    assert f"by {direct.value:.2f} times its size" in answer["headline"]
+    assert [word["value"] for word in searched(known)] == direct.per_word.tolist()
+    assert "".join(piece if isinstance(piece, str) else piece["text"] for piece in known["pieces"])
     # A word's shade is its number on one scale for all texts and maps, from white at 0 to the last
     # at 4.
-    for word in searched(answer):
+    for word in searched(known):
         assert word["level"] == round(min(word["value"] / 4, 1) * 8)
-
-
-def test_a_words_detail_is_what_its_witness_does():
-    request = asdict(MeasureRequest(text=TEXT, map="raf"))
-    answer, context = run("measure", request)["raf"], Parts()
-    row = answer["row"]
-    last = run("word_detail", request, row, answer["witnesses"][row], context=context)
-    first, second = context.parts
-    assert 0 < second["removal"] < 1
-    assert not second["emptied"]
-    (X,) = ws.embed([TEXT])
+    # The witness of a word makes the change that is reported.
+    row = known["row"]
+    value, upper, push = known["words"][row]
+    assert value == direct.value < upper
     moved = X.rows.clone()
-    moved[row] += torch.tensor(answer["witnesses"][row], dtype=torch.float64)
-    phi = ws.RandomAttentionFeatures(X.rows.shape[1], seed=0)
-    change = float((phi(moved) - phi(X)).norm() / phi(X).norm())
-    assert change == pytest.approx(answer["value"], rel=1e-9)
-    assert 0 < last["swap"] < answer["value"]
-    # The picture's first and last frames are the attention before and after.
-    lines = first["lines"]
-    for frame, rows in ((0, X.rows), (-1, moved)):
-        assert lines["frames"][frame] == pytest.approx(phi.attention(rows).numpy(), abs=6e-4)
-    assert lines["given"] == sorted(lines["given"])
+    moved[row] += torch.tensor(push, dtype=torch.float64)
+    assert float((phi(moved) - phi(X)).norm() / phi(X).norm()) == pytest.approx(value, rel=1e-9)
 
 
-def test_a_dense_layers_detail_is_a_real_word_and_a_row_of_zeros():
-    request = asdict(MeasureRequest(text=EXAMPLE, map="rf"))
-    answer, context = run("measure", request)["rf"], Parts()
-    last = run("word_detail", request, 7, answer["witnesses"][7], context=context)
-    (X,) = ws.embed([EXAMPLE])
-    phi = ws.RandomFeatures(
-        *X.rows.shape, seed=0, gaussian="lazy"
-    )  # the law of the page's, with other draws
+def test_a_word_that_occurs_twice_is_coloured_where_it_is():
+    text = "The key,  the door: the key."
+    known = measure({"text": text, "map": "rf"})["maps"]["rf"]
+    parts = [piece if isinstance(piece, str) else piece["text"] for piece in known["pieces"]]
+    assert "".join(parts) == text
+    rows = [word["row"] for word in searched(known)]
+    assert rows == sorted(set(rows))
+
+
+def test_edits_of_a_word_are_real_words_and_its_deletion():
+    config = MeasureRequest(text=EXAMPLE, map="rf")
+    phi, X = build(config, "rf")
 
     def change(rows):
         moved = X.rows.clone()
         moved[7] = rows
         return float((phi(moved) - phi(X)).norm() / phi(X).norm())
 
-    assert context.parts[1] == {"removal": pytest.approx(change(0), rel=0.1), "emptied": True}
-    (entry,) = ws.embed([last["swapped_for"]])
-    assert last["swap"] == pytest.approx(change(entry.rows[0]), rel=0.1)
+    edits = word_edits(config, phi, X, 7)
+    assert edits["replaced by zeros"] == pytest.approx(change(0))
+    (label, value), _ = edits.items()
+    (entry,) = ws.embed([label.removeprefix("replaced by “").removesuffix("”")])
+    assert value == pytest.approx(change(entry.rows[0]), rel=0.1)
+    attention_layer = build(config, "raf")
+    assert list(word_edits(config, *attention_layer, 7))[1] == "deleted"
+
+
+def test_the_lines_are_the_attention_before_and_after_the_push():
+    phi, X = build(MeasureRequest(text=TEXT, map="raf"), "raf")
+    delta = torch.ones(X.rows.shape[1], dtype=torch.float64)
+    lines, sentence = attention_lines(phi, X, 1, delta)
+    moved = X.rows.clone()
+    moved[1] += delta
+    for frame, rows in ((0, X.rows), (-1, moved)):
+        assert lines["frames"][frame] == pytest.approx(phi.attention(rows).numpy(), abs=6e-4)
+    assert lines["at"] == [1]
+    assert "“keys”" in sentence
+    assert attention_lines(build(MeasureRequest(text=TEXT), "rf")[0], X, 1, delta) == (None, "")
 
 
 def test_the_shipped_comparison_is_what_the_tasks_measure():
     shipped = json.loads(packaged_text("app/static/examples.json"))
-    request = MeasureRequest(text=EXAMPLE)
-    for name, answer in run("measure", asdict(request)).items():
-        stored = shipped["comparison"][name]
-        assert stored["value"] == pytest.approx(answer["value"], rel=1e-4)
-        assert (
-            stored["value"] < stored["upper"] < answer["upper"] * (1 + 1e-4)
-        )  # tests have looser bounds
-        assert [word["value"] for word in searched(stored)] == pytest.approx(
-            [word["value"] for word in searched(answer)], rel=1e-3
-        )
-        for details in shipped["known"].values():
-            assert details[name]["removal"] > 0
-            assert details[name]["swap"] is None or details[name]["swap"] > 0
+    answer, stored = measure({"text": EXAMPLE}), shipped["comparison"]
+    assert answer["headline"] == stored["headline"]
+    for name, known in answer["maps"].items():
+        values = [word["value"] for word in searched(stored["maps"][name])]
+        assert values == pytest.approx([word["value"] for word in searched(known)], rel=1e-3)
+    row = answer["maps"]["raf"]["row"]
+    words = {name: known["words"][row] for name, known in answer["maps"].items()}
+    detail = word_detail({"text": EXAMPLE}, row, words)
+    assert detail["sentence"] == shipped["details"][str(row)]["sentence"]
+    assert detail["turned"] == shipped["details"][str(row)]["turned"]
 
 
 def test_the_first_step_predicts_what_it_measures(monkeypatch):
     """The largest of the words that are searched; nothing where no text was so short."""
     monkeypatch.setattr(paper, "SIZES", (8, 24))
-    points = run("lengths")["points"]["rf"]
-    assert [n for n, *_ in points] == [8, 24]
-    assert points[0][2] is None
+    curves = {curve["name"]: curve["points"] for curve in paper.lengths()["curves"]}
+    assert [n for n, _ in curves["fully connected layer"]] == [8, 24]
     X = ws.gaussian_text(24, paper.DIMENSION, seed=24)
-    assert points[1][2] == ws.theory.rf_sensitivity(*X.rows.shape, words=paper.SEARCHED)
+    predicted = ws.theory.rf_sensitivity(*X.rows.shape, words=paper.SEARCHED)
+    assert curves["fully connected layer, predicted"] == [(24, predicted)]
 
 
 def test_identical_sentences_have_the_same_attention():
-    answer = run("attention", "minilm", TEXT, TEXT, 1, None)
-    assert answer["share"] == 0
-    assert run("attention", "minilm", TEXT, TEXT.replace("wooden", "iron"), 1, None)["share"] > 0
+    same = attention("minilm", TEXT, TEXT, 1, None)
+    assert same["sentence"] == "Attention is the same in both texts."
+    other = attention("minilm", TEXT, TEXT.replace("wooden", "iron"), 1, None)
+    assert "“wooden”" in other["sentence"] or "%" in other["sentence"]
+    assert other["lines"]["at"] == [5]
 
 
-def test_two_texts_and_pairs_of_ones_own_have_the_librarys_numbers():
+def test_two_texts_and_pairs_of_ones_own_have_the_librarys_numbers(monkeypatch):
     first, second = "The lift works.", "The lift does not work."
-    answer = run("two_texts", "minilm", first, second)
+    parts = []
+    monkeypatch.setattr(models, "report", lambda part: parts.append(dict(part)))
+    answer = two_texts("minilm", first, second)
     vectors = load("minilm").encode([first, second]).double()
     cosine = float(torch.nn.functional.cosine_similarity(*vectors, dim=0))
     assert answer["value"] == pytest.approx(cosine, abs=1e-6)
     assert (answer["verdict"], answer["reason"]) == ("different", ws.guard(first, second).reason)
+    # The verdict comes first, alone.
+    assert parts == [answer | {"apart": "", "words": "", "numbers": ""}]
     assert "'not'" in answer["apart"]
     assert "works" in answer["words"]
     table = f"same;first;second\nno;{first};{second}\nyes;Where is it?;Where's it?\n"
@@ -135,30 +141,33 @@ def test_two_texts_and_pairs_of_ones_own_have_the_librarys_numbers():
         for one, other, same in ((first, second, False), ("Where is it?", "Where's it?", True))
     )
     for own in (table, lines):
-        checked = run("check", "minilm", LENGTHS[0], own)
-        assert checked["rows"][0] == [
-            pytest.approx(cosine, abs=1e-5),
-            "yours",
-            False,
-            True,
-            first,
-            second,
-        ]
-        assert [row[2] for row in checked["rows"]] == [False, True]
-        assert checked["threshold"] == pytest.approx(checked["rows"][1][0], abs=1e-5)
+        checked = check("minilm", CHECKED, own)
+        row = {"kind": "yours", "same": False, "refused": True, "first": first, "second": second}
+        assert checked["rows"][0] == row | {"value": pytest.approx(cosine, abs=1e-5)}
+        assert [row["same"] for row in checked["rows"]] == [False, True]
+        assert checked["threshold"] == pytest.approx(checked["rows"][1]["value"], abs=1e-5)
+        assert [sum(shares) for shares in checked["shares"]] == [1, 1]
     with pytest.raises(InputError, match="line 1 is not valid JSON"):
-        run("check", "minilm", LENGTHS[0], "{")
+        check("minilm", CHECKED, "{")
 
 
-def test_what_the_model_does_not_read_is_in_the_answer():
+def test_long_texts_have_numbers_around_their_first_difference(monkeypatch):
+    monkeypatch.setattr(models, "EXPLAINED", 6)
+    start = "It is a long way to the lift on the left. "
+    answer = two_texts("minilm", f"{start} It works well today.", f"{start} It stops well today.")
+    assert "6 of 15 words of the first text have numbers, from 'the' to 'today'" in answer["apart"]
+    assert "'works' and 'stops'" in answer["apart"]
+
+
+def test_what_the_model_does_not_read_is_in_the_answer(monkeypatch):
+    monkeypatch.setattr(models, "EXPLAINED", 2)
     read = "It is a long way to the lift. " * 60
     texts = f"{read} It works.", f"{read} It does not work."
-    answer = run("two_texts", "minilm", *texts)
+    answer = two_texts("minilm", *texts)
     assert answer["value"] == pytest.approx(1)
     assert answer["cut"].startswith("The model reads only ") and "never sees" in answer["cut"]
-    assert run("two_texts", "minilm", "It works.", "It works well.")["cut"] == ""
-    opposites_alone = [f"first,second,same\n{texts[0]},{texts[1]},no"]
-    checked = run("check", "minilm", LENGTHS[0], *opposites_alone)
+    assert two_texts("minilm", "It works.", "It works well.")["cut"] == ""
+    checked = check("minilm", CHECKED, f"first,second,same\n{texts[0]},{texts[1]},no")
     assert checked["stand_ins"] is True
     assert any("differ only past what the model reads" in change for change in checked["changes"])
 
@@ -177,9 +186,9 @@ def test_a_check_draws_the_models_own_similarity(tmp_path):
             similarity_fn_name=similarity,
         )
         sentence.save_pretrained(str(tmp_path / similarity))
-        answer = run("check", str(tmp_path / similarity), LENGTHS[0], "")
+        answer = check(str(tmp_path / similarity), CHECKED, "")
         assert (answer["score"], answer["cosines"]) == (name, similarity == "cosine")
-        assert (max(row[0] for row in answer["rows"]) > 2) == (similarity == "dot")
+        assert (answer["edges"][-1] > 2) == (similarity == "dot")
 
 
 def test_the_page_itself_never_loads_torch():

@@ -2,32 +2,23 @@
 look of reports."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-from wordsens.app.pool import Pool
-from wordsens.app.settings import AppSettings
-from wordsens.display.html import html_part
-from wordsens.display.view import Table, View
-from wordsens.errors import MissingExtraError
-from wordsens.files import packaged_files, packaged_text
+from nicegui import ui
+from nicegui.elements.mixins.text_element import TextElement
 
-try:
-    from nicegui import ui
-    from nicegui.elements.mixins.text_element import TextElement
-except ImportError as error:
-    raise MissingExtraError("nicegui", "app", "the page") from error
+from wordsens.files import packaged_files, packaged_text
 
 _STATIC = packaged_files("app/static")
 
 SCREENS = {"/": "Two texts", "/why": "Why", "/paper": "The paper"}
 
+# Colours of the page, as the button names them.
 SCHEMES = {"": "system", "dark": "dark", "light": "light"}
-"""Colours of the page, as the button names them."""
 
 _SCHEME = "document.documentElement.dataset.theme = localStorage.wordsensTheme ?? ''"
 _NEXT_SCHEME = f"""() => {{
@@ -35,14 +26,6 @@ _NEXT_SCHEME = f"""() => {{
   localStorage.wordsensTheme = schemes[(schemes.indexOf(localStorage.wordsensTheme ?? "") + 1) % 3];
   {_SCHEME};
 }}"""
-
-
-@dataclass(frozen=True)
-class Site:
-    """The settings and the workers of all visitors."""
-
-    settings: AppSettings
-    pool: Pool
 
 
 @cache
@@ -60,22 +43,23 @@ def _head() -> str:
 
 @contextmanager
 def screen(path: str) -> Iterator[None]:
-    """The frame of the screen at that path: what is created inside stands in its main part."""
+    """The frame of the screen at that path: what is created inside is in its main part."""
     ui.page_title(f"{SCREENS.get(path, 'No such screen')}: wordsens")
     ui.add_head_html(_head())
     ui.query("body").classes("wordsens")
-    Text("a", "Skip to the content", "skip", href="#main")
-    with Box("header", "topbar"):
-        Text("span", "wordsens", "brand")
-        with Box("nav", aria_label="Screens"):
+    Tag("a", "Skip to the content", "skip", href="#main")
+    with Tag("header", classes="topbar"):
+        Tag("span", "wordsens", "brand")
+        with Tag("nav", aria_label="Screens"):
             for address, name in SCREENS.items():
                 current = {"aria_current": "page"} if address == path else {}
-                Text("a", name, href=address, **current)
-        with Box("button", "plain", type="button", id="theme").on("click", js_handler=_NEXT_SCHEME):
-            Text("span", "Colours: ", "sr")
+                Tag("a", name, href=address, **current)
+        theme = Tag("button", classes="plain", type="button", id="theme")
+        with theme.on("click", js_handler=_NEXT_SCHEME):
+            Tag("span", "Colours: ", "sr")
             for scheme, name in SCHEMES.items():  # the style sheet shows the one that is set
-                Text("span", f"◐ {name}", f"scheme-{scheme or 'system'}")
-    with Box("div", "screen", id="main"):
+                Tag("span", f"◐ {name}", f"scheme-{scheme or 'system'}")
+    with Tag("div", classes="screen", id="main"):
         yield
 
 
@@ -86,46 +70,52 @@ def set_address(path: str, query: dict[str, str]) -> None:
     ui.run_javascript(f"history.replaceState(history.state, '', {address!r})")
 
 
-class _Dressed(ui.element):
-    """An element with classes and HTML attributes."""
+class Tag(TextElement):
+    """An HTML element with its classes and attributes, which holds text or others; the text is
+    never read as HTML."""
 
-    def dress(self, classes: str, attributes: dict[str, str]) -> None:
+    def __init__(self, tag: str, text: str = "", classes: str = "", **attributes: str):
+        super().__init__(tag=tag, text=text)
         self.classes(classes)
         self.props.update({name.replace("_", "-"): value for name, value in attributes.items()})
 
 
-class Text(TextElement, _Dressed):
-    """An HTML element that holds text; the text is never read as HTML."""
-
-    def __init__(self, tag: str, text: str = "", classes: str = "", **attributes: str):
-        super().__init__(tag=tag, text=text)
-        self.dress(classes, attributes)
+def markup(classes: str = "") -> ui.html:
+    """A place for parts of a report, whose texts are escaped."""
+    return ui.html("", sanitize=False).classes(classes)
 
 
-class Box(_Dressed):
-    """An HTML element that holds others."""
+class Fold(Tag):
+    """Details under a summary."""
 
-    def __init__(self, tag: str = "div", classes: str = "", **attributes: str):
-        super().__init__(tag)
-        self.dress(classes, attributes)
-
-
-class Markup(ui.html, _Dressed):
-    """HTML of our own, whose texts were escaped."""
-
-    def __init__(self, content: str = "", classes: str = "", **attributes: str):
-        super().__init__(content, sanitize=False)
-        self.dress(classes, attributes)
+    def __init__(self, summary: str, **attributes: str):
+        super().__init__("details", classes="more", **attributes)
+        with self:
+            Tag("summary", summary)
 
 
-class Button(Text):
+def button(text: str, pressed: Callable[..., Any], *, main: bool = False, **attributes: str) -> Tag:
     """A button; `main` for the one that a screen is about."""
+    tag = Tag("button", text, "go" if main else "plain", type="button", **attributes)
+    return tag.on("click", pressed, args=[])
 
-    def __init__(
-        self, text: str, pressed: Callable[..., Any], *, main: bool = False, **attributes: str
-    ):
-        super().__init__("button", text, "go" if main else "plain", type="button", **attributes)
-        self.on("click", pressed, args=[])
+
+class Stale(Tag):
+    """A note on a result that is not of the settings, which greys it.
+
+    Args:
+        boxes: the elements that hold the result.
+    """
+
+    def __init__(self, *boxes: ui.element):
+        super().__init__("p", "", "stale-note", role="status")
+        self._boxes = boxes
+
+    def say(self, reason: str) -> None:
+        """Grey the result for that reason; "" for none."""
+        self.text = reason
+        for box in self._boxes:
+            box.classes(add="stale") if reason else box.classes(remove="stale")
 
 
 class Field(ui.element, component=_STATIC["control.js"]):
@@ -137,8 +127,9 @@ class Field(ui.element, component=_STATIC["control.js"]):
         label: above it.
         value: at first.
         changed: called after every change.
-        entered: called at Enter.
-        more: further arguments of `static/control.js`, such as the options of a list, (key, text).
+        entered: called at Enter, and where a control that is `saved` has what was typed before the
+            page was opened again.
+        more: further arguments, as for `change`.
     """
 
     def __init__(
@@ -147,38 +138,33 @@ class Field(ui.element, component=_STATIC["control.js"]):
         name: str,
         label: str,
         value: Any,
-        changed: Callable[[], Any] | None = None,
-        entered: Callable[[], Any] | None = None,
+        changed: Callable[[], Any] = lambda: None,
+        entered: Callable[[], Any] = lambda: None,
         **more: Any,
     ):
         super().__init__()
-        self.value = value
-        self._changed = changed
-        self.props.update({"kind": kind, "name": name, "label": label, "value": value, **more})
+        self.value, self._changed = value, changed
+        self.props.update({"kind": kind, "name": name, "label": label, "value": value, "turn": 0})
         self.on("value", self._take)
-        self._entered = entered
-        if entered is not None:
-            self.on("enter", entered, args=[])
-        if more.get("saved"):
-            self.on("restored", self._restore)
-
-    def _restore(self, event: Any) -> Any:
-        """Take up what was typed before the page was opened again."""
-        self.show(event.args)
-        return None if self._entered is None else self._entered()
+        self.on("enter", entered, args=[])
+        self.change(**more)
 
     def _take(self, event: Any) -> Any:
         self.value = event.args
-        return None if self._changed is None else self._changed()
+        return self._changed()
 
     def show(self, value: Any) -> None:
         """Change its value."""
         self.value = value
-        self.props["value"] = value
-        self.update()
+        self.change(value=value, turn=self.props["turn"] + 1)
 
-    def change(self, **more: Any) -> None:
-        """Change arguments of `static/control.js`."""
+    def change(self, *, options: Mapping[str, str] | None = None, **more: Any) -> None:
+        """Change arguments of `static/control.js`; of a list its options, values with their names,
+        of which the first is chosen where the value is none."""
+        if options is not None:
+            more["options"] = list(options.items())
+            if self.value not in options:
+                self.show(next(iter(options)))
         self.props.update(more)
         self.update()
 
@@ -186,86 +172,41 @@ class Field(ui.element, component=_STATIC["control.js"]):
 class ColouredWords(ui.element, component=_STATIC["words.js"]):
     """The words of a text, coloured; `picked` is called with the row of a word that was chosen."""
 
-    def __init__(self, label: str, picked: Callable[[int], Any]):
+    def __init__(self, picked: Callable[[int], Any]):
         super().__init__()
-        self.props.update({"label": label, "pieces": [], "direction": "ltr"})
+        self.show(label="", pieces=[])
         self.on("pick", lambda event: picked(int(event.args)))
 
-    def show(self, answer: dict[str, Any]) -> None:
-        """Show a text as `tasks.measure` gives it."""
-        self.props.update({"pieces": answer["pieces"], "direction": answer["direction"]})
-        self.update()
-
-    def point_at(self, row: int) -> None:
-        """Mark the word of that row."""
-        self.props["here"] = row
+    def show(self, **arguments: Any) -> None:
+        """Change arguments of `static/words.js`."""
+        self.props.update(arguments)
         self.update()
 
 
 class Lines(ui.element, component=_STATIC["lines.js"]):
-    """Attention as lines between words."""
+    """Attention as lines between words, hidden until there is some."""
 
     def __init__(self):
         super().__init__()
-        self.set_visibility(False)
-        self.props.update(
-            {
-                "before": {"title": "", "words": [], "weights": []},
-                "words": [],
-                "frames": [[]],
-                "at": [],
-            }
-        )
+        empty = {"title": "", "words": [], "weights": []}
+        self.props.update({"before": empty, "words": [], "frames": [[]], "at": []})
+        self.show(None)
 
-    def show_push(self, lines: dict[str, Any] | None, slider: str, title: str = "Pushed") -> None:
-        """Show the attention along a perturbation, as `tasks.measure.attention_lines` gives it;
-        None hides it."""
+    def show(self, lines: dict[str, Any] | None) -> None:
+        """Show attention as the tasks give it; None hides it."""
         self.set_visibility(lines is not None)
-        if lines is None:
-            return
-        words = lines["words"]
-        before = {"title": "Before", "words": words, "weights": lines["frames"][0]}
-        more = {name: lines[name] for name in ("words", "frames", "at")}
-        self.props.update({"before": before, "title": title, "slider": slider, **more})
-        self.update()
-
-    def show_pair(
-        self, titles: Sequence[str], words: Sequence[Any], weights: Sequence[Any], at: Sequence[int]
-    ) -> None:
-        """Show the attention of two texts."""
-        self.set_visibility(True)
-        before = {"title": titles[0], "words": words[0], "weights": weights[0]}
-        self.props.update(
-            {
-                "before": before,
-                "title": titles[1],
-                "words": words[1],
-                "frames": [weights[1]],
-                "at": list(at),
-            }
-        )
-        self.update()
+        if lines is not None and lines["frames"] is not self.props["frames"]:
+            self.props.update(lines)
+            self.update()
 
 
-def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
-    """A table as HTML, in the look of reports."""
-    return html_part(View("", (Table.of_rows(title, headings, rows, most=len(rows)),)))
-
-
-def grid(title: str, words: Sequence[str], weights: Sequence[Sequence[float]]) -> str:
-    """Attention weights as a table of numbers."""
-    return table(
-        title, ["", *words], [[word, *row] for word, row in zip(words, weights, strict=True)]
-    )
-
-
+# The colour and the mark of each map, and of pairs of opposite and of the same meaning.
 COLOURS = {
     "raf": ("var(--c2)", "circle"),
     "rf": ("var(--c0)", "rect"),
     "opposite": ("var(--c1)", "circle"),
     "same": ("var(--c0)", "rect"),
 }
-"""The colour and the mark of each map, and of pairs of opposite and of the same meaning."""
 
 
 def curve(
@@ -289,28 +230,21 @@ def curve(
 
 
 class LineChart(ui.echart):
-    """A chart of curves, hidden until it has some; colours are the page's, light and dark."""
+    """A chart of curves, hidden until it has some; colours are the page's, light and dark.
 
-    def __init__(
-        self,
-        label: str,
-        x: str,
-        y: str,
-        *,
-        log: bool = False,
-        x_min: float | None = None,
-        y_min: int | None = None,
-    ):
+    Args:
+        label: what a screen reader says of it.
+        x, y: arguments of the axes, such as their names.
+    """
+
+    def __init__(self, label: str, x: dict[str, Any], y: dict[str, Any]):
         super().__init__({"series": []}, renderer="svg")
         self.classes("chart")
         self.props.update({"role": "img", "aria-label": label})
         self.set_visibility(False)
-        soft, rule = (
-            {"color": "var(--soft)", "fontSize": 12},
-            {"lineStyle": {"color": "var(--line)"}},
-        )
-        axis = {"type": "log", "logBase": 2} if log else {"type": "value"}
-        axis |= {"axisLabel": soft, "nameTextStyle": soft, "axisLine": rule, "splitLine": rule}
+        soft = {"color": "var(--soft)", "fontSize": 12}
+        rule = {"lineStyle": {"color": "var(--line)"}}
+        axis = {"axisLabel": soft, "nameTextStyle": soft, "axisLine": rule, "splitLine": rule}
         axis |= {"nameLocation": "middle"}
         self.options.update(
             {
@@ -324,14 +258,13 @@ class LineChart(ui.echart):
                     "textStyle": {"color": "var(--paper)", "fontSize": 12},
                     "confine": True,
                 },
-                "xAxis": {**axis, "name": x, "nameGap": 28, "min": x_min},
-                "yAxis": {**axis, "name": y, "nameGap": 40, "min": y_min},
+                "xAxis": {**axis, "type": "value", "nameGap": 28, **x},
+                "yAxis": {**axis, "type": "value", "nameGap": 40, **y},
             }
         )
 
-    def draw(self, series: Sequence[dict[str, Any]], label: str = "") -> None:
-        """Show these curves; `label` is what a screen reader says of them."""
+    def draw(self, series: Sequence[dict[str, Any]]) -> None:
+        """Show these curves."""
         self.options["series"] = list(series)
-        self.props.update({"aria-label": label} if label else {})
         self.set_visibility(True)
         self.update()

@@ -2,62 +2,63 @@
 
 import ipaddress
 from dataclasses import dataclass
-from typing import Annotated
 
-from wordsens.errors import InputError, require_count, require_positive
+from wordsens.errors import InputError, argument, require_count, require_extra, require_positive
 
+# Letters of a token that is not soon guessed.
 LEAST_TOKEN = 12
-"""Letters of a token that is not soon guessed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AppSettings:
-    """The settings of a server, each with its help as an option of `wordsens app`; past a limit the
-    page says so.
+    """The settings of a server; past a limit the page says so.
+
+    Attributes:
+        host: the address to listen on; any other than this machine's own needs a token.
+        port: 0 picks a free one.
+        token: what visitors must know.
+        model: the models that visitors can choose; None for minilm.
+        workers: processes that measure.
+        max_words: of a text.
+        max_seconds: of one measurement.
+        max_waiting: measurements that wait for a free worker, of all visitors.
+        memory: of a worker, in MiB.
 
     Raises:
         InputError: a wrong number, no model, or an address that others can reach without a token.
+        MissingExtraError: NiceGUI is not installed.
     """
 
-    host: Annotated[
-        str, "The address to serve on; another than this machine's own needs --token."
-    ] = "127.0.0.1"
-    port: Annotated[int, "0 for any that is free."] = 8765
+    host: str = "127.0.0.1"
+    port: int = 8765
     token: str | None = None
-    model: Annotated[
-        list[str] | None,
-        "A model that visitors can choose: minilm (the default), a folder or a name; may be "
-        "repeated.",
-    ] = None
-    workers: Annotated[int, "Processes that measure; each holds the models it uses."] = 2
-    max_words: Annotated[int, "Words of a text."] = 300
-    max_seconds: Annotated[float, "Seconds of one measurement."] = 180.0
-    max_waiting: Annotated[int, "Measurements that wait for a free worker, of all visitors."] = 12
-    memory: Annotated[int, "Memory of a worker, in MiB."] = 4096
+    model: list[str] | None = None
+    workers: int = 2
+    max_words: int = 300
+    max_seconds: float = 180.0
+    max_waiting: int = 12
+    memory: int = 4096
 
     def __post_init__(self) -> None:
+        require_extra("app", "the page", "nicegui")
         require_count("workers", self.workers)
         require_count("port", self.port, least=0, most=65535)
         require_count("max_words", self.max_words, least=2)
         require_positive("max_seconds", self.max_seconds)
         require_count("max_waiting", self.max_waiting)
-        require_count(
-            "memory",
-            self.memory,
-            least=1024,
-            remedy="a worker with a small model needs about that much",
-        )
+        remedy = "a worker with a small model needs about that much"
+        require_count("memory", self.memory, least=1024, remedy=remedy)
         if not all(self.models):
-            raise InputError("`model` names no model; leave it out for minilm")
+            raise InputError(f"{argument('model')} names no model; leave it out for minilm")
         if self.token is not None and len(self.token) < LEAST_TOKEN:
             raise InputError(
-                f"`token` has {len(self.token)} characters; give at least {LEAST_TOKEN}"
+                f"{argument('token')} has {len(self.token)} characters; give at least {LEAST_TOKEN}"
             )
         if self.token is None and not self.loopback:
             raise InputError(
-                f"`host` (={self.host!r}) lets others reach the page, who could then measure texts "
-                "on this machine; "
-                "give --token, or leave --host out"
+                f"{argument('host')} (={self.host!r}) lets others reach the page, who could then "
+                f"measure texts on this machine; give {argument('token')}, or leave "
+                f"{argument('host')} out"
             )
 
     @property

@@ -1,114 +1,73 @@
-"""A worker's side of the pipe: it takes tasks, and sends parts of the answer while it computes."""
+"""What a worker of the page does: it prepares itself once, does tasks, and says in plain words
+what went wrong."""
 
+import os
 import sys
-import time
 import traceback
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any
 
-from wordsens.errors import InputError
+from wordsens import errors
+from wordsens.workers import report
 
-READY, PART, DONE, REFUSED, STOPPED, OUT_OF_TIME, OUT_OF_MEMORY, FAILED, LOST = (
-    "ready",
-    "part",
-    "done",
-    "refused",
-    "stopped",
-    "out of time",
-    "out of memory",
-    "failed",
-    "lost",
+_OUT_OF_MEMORY = (
+    "This needs more memory than a measurement may take here. Use a shorter text or another map."
 )
-"""Kinds of answers: the worker can begin; a part; all; the input is wrong; cancelled; two limits;
-an error of ours; and the worker is gone."""
 
-PROGRESS_SECONDS = 0.1
-"""Seconds between two reports of progress."""
+_FAILED = "Something went wrong ({name}). It was not your input; the server’s log has the details."
 
-Answer = tuple[str, Any]
-"""One of the kinds above, and its value."""
+# How the page calls an argument, where not by its name.
+_WORDS = {"X": "the text", "text": "the text", "texts": "the text", "pairs": "the pairs"}
 
 
-class StoppedError(Exception):
-    """The task is no longer wanted."""
+def do(memory: int, models: Sequence[str], name: str, arguments: dict[str, Any]) -> Any:
+    """The answer of a task of `wordsens.app.tasks`; the first report says that it begins.
 
-
-class Channel(Protocol):
-    """An end of a pipe."""
-
-    def poll(self) -> bool: ...
-
-    def recv(self) -> Any: ...
-
-    def send(self, obj: Any) -> None: ...
-
-
-class TaskContext:
-    """What a task sees of its worker: it calls `send` with parts of its answer and `tick` as often
-    as it can."""
-
-    def __init__(self, connection: Channel):
-        self._connection, self._reported = connection, 0.0
-
-    def send(self, value: Any) -> None:
-        """Send a part of the answer."""
-        self.tick()
-        self._connection.send((PART, value))
-
-    def progress(self, done: int, total: int) -> None:
-        """Report progress, at most every PROGRESS_SECONDS: the callback of a search."""
-        self.tick()
-        if time.monotonic() - self._reported >= PROGRESS_SECONDS:
-            self._reported = time.monotonic()
-            self.send({"share": done / max(total, 1)})
-
-    def tick(self, *_: object) -> None:
-        """Raise StoppedError where the running task must end: whatever comes while a task runs says
-        so."""
-        if self._connection.poll():
-            self._connection.recv()
-            raise StoppedError
-
-
-class Parts(TaskContext):
-    """A context without a worker: it keeps the parts, and never ends a task."""
-
-    def __init__(self) -> None:
-        self.parts: list[Any] = []
-
-    def send(self, value: Any) -> None:
-        """Keep a part of the answer."""
-        self.parts.append(value)
-
-    def progress(self, done: int, total: int) -> None:
-        """Keep the share that is done."""
-        self.parts.append({"share": done / max(total, 1)})
-
-    def tick(self, *_: object) -> None:
-        """Go on."""
-
-
-def serve_tasks(connection: Channel, tasks: Mapping[str, Any]) -> None:
-    """Do the tasks that come, (name, arguments) each, until the page's process is gone, which
-    raises EOFError."""
-    context = TaskContext(connection)
-    while True:
-        if (task := connection.recv()) is not None:  # None: the task to stop had ended
-            connection.send(_answer(context, tasks[task[0]], task[1]))
-
-
-def _answer(context: TaskContext, task: Any, arguments: dict[str, Any]) -> Answer:
-    """The last answer of a task."""
+    Raises:
+        InputError: in plain words, why there is none.
+    """
     try:
-        return DONE, task(context, **arguments)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        raise
-    except StoppedError:
-        return STOPPED, None
-    except InputError as error:
-        return REFUSED, str(error)
+        tasks = _prepared(memory, tuple(models))
+        report({})
+        errors.spelling.set(_in_words)
+        return tasks[name](**arguments)
     except Exception as error:
         if isinstance(error, MemoryError) or "allocate memory" in str(error):
-            return OUT_OF_MEMORY, None
-        traceback.print_exc(file=sys.stderr)
-        return FAILED, type(error).__name__
+            sentence = _OUT_OF_MEMORY
+        elif isinstance(error, errors.WordsensError):
+            sentence = _sentence(str(error))
+        else:
+            traceback.print_exc(file=sys.stderr)
+            sentence = _FAILED.format(name=type(error).__name__)
+        raise errors.InputError(sentence) from error
+
+
+@cache
+def _prepared(memory: int, models: tuple[str, ...]) -> Mapping[str, Callable[..., Any]]:
+    """The tasks, once what is read once has been read, under the limit on memory in MiB."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    with suppress(ImportError, ValueError, OSError):  # a system that cannot limit a process
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (memory << 20, memory << 20))
+    from wordsens.app.tasks import TASKS, warm_up  # loads torch
+
+    warm_up(models)
+    return TASKS
+
+
+def _in_words(name: str, value: object) -> str:
+    words = _WORDS.get(name, name.replace("_", " "))
+    return words if value is None else f"{words} {value}"
+
+
+def _sentence(message: str) -> str:
+    """A library's message as a sentence, without the marks around names.
+
+    >>> _sentence("the text has one `word`; give a longer text")
+    'The text has one word; give a longer text.'
+    """
+    plain = message.replace("`", "").rstrip(".")
+    return f"{plain[:1].upper()}{plain[1:]}."

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 from types import SimpleNamespace
 from typing import Any
 
@@ -120,6 +121,7 @@ def explain(
     tries: int = 8,
     leaders: int = LEADERS,
     vectors: bool = True,
+    words: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Explanation:
     """The words that carry a number: how it changes when each is deleted, swapped or moved.
@@ -143,6 +145,8 @@ def explain(
         tries: the most `substitutes` that are tried in the place of each word; 0 for none.
         leaders: how many words of each text are swapped and moved.
         vectors: whether each of them is moved, where the model has gradients.
+        words: how many words of each text are explained, those around the first place where two
+            texts differ; None for all that the model reads.
         progress: called with (evaluations done, evaluations at most).
 
     Raises:
@@ -157,6 +161,8 @@ def explain(
     """
     require_count("tries", tries, least=0)
     require_count("leaders", leaders)
+    if words is not None:
+        require_count("words", words)
     if not isinstance(text, str):
         raise InputError(
             f"{argument('text')} (a {type(text).__name__}) must be a string; for rows of a map "
@@ -164,10 +170,10 @@ def explain(
         )
     score = score_of(model, text, other, target)
     changes: list[str] = []
-    words = [_words(score, side, changes) for side in range(len(score.texts))]
+    explained = [_words(score, side, words, changes) for side in range(len(score.texts))]
     total = sum(
         len(chosen) + min(leaders, len(chosen)) * (tries + 2 * vectors) + vectors
-        for chosen in words
+        for chosen in explained
     )
     done = 0
 
@@ -177,7 +183,8 @@ def explain(
         progress(done, total)
 
     deleted = [
-        effects_of(score, chosen, "delete", progress=count)[0] if chosen else [] for chosen in words
+        effects_of(score, chosen, "delete", progress=count)[0] if chosen else []
+        for chosen in explained
     ]
     pairs, partners = _pairs(score, deleted)
     effects = [effect for side in deleted for effect in side]
@@ -211,8 +218,8 @@ def explain(
     )
 
 
-def _words(score: TextScore, side: int, changes: list[str]) -> list[WordEffect]:
-    """The words of the text that are measured, unchanged; the others are named.
+def _words(score: TextScore, side: int, most: int | None, changes: list[str]) -> list[WordEffect]:
+    """The words of the text that are measured, at most so many, unchanged; the others are named.
 
     Raises:
         InputError: no text has two words.
@@ -233,6 +240,15 @@ def _words(score: TextScore, side: int, changes: list[str]) -> list[WordEffect]:
         changes.append(
             f"{len(unread)} of {count} words of {whose}, from '{first}' to '{last}', are past what "
             "the model reads"
+        )
+    if most is not None and len(read) > most:
+        place = len(commonprefix(score.texts)) if len(score.texts) > 1 else 0  # noqa: RUF071
+        differing = sum(stop <= place for _, stop in read)
+        start = max(0, min(differing - most // 2, len(read) - most))
+        read = read[start : start + most]
+        first, last = (score.texts[side][slice(*read[at])] for at in (0, -1))
+        changes.append(
+            f"{most} of {count} words of {whose} have numbers, from '{first}' to '{last}'"
         )
     return unchanged_words(score, side, read)
 

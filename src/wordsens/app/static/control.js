@@ -1,21 +1,23 @@
 // A labelled native control: it sends its value as it changes, and Enter; with `saved` it outlives a restart of the server.
 export default {
   props: { kind: String, name: String, label: String, hint: String, value: [String, Number], options: Array, least: Number,
-    most: Number, step: Number, unit: String, rows: Number, saved: Boolean },
+    most: Number, step: Number, unit: String, rows: Number, saved: Boolean, turn: Number },
   data() {
     return { current: this.value };
   },
   watch: {
-    value(given) {
-      this.current = given;
+    // The server changes the value, perhaps to what it was before something was typed.
+    turn() {
+      this.current = this.value;
       this.save();
     },
   },
   mounted() {
     // What was typed stays in this tab alone; a text in the link comes first.
     const typed = this.saved && !new URLSearchParams(location.search).has(this.name) && sessionStorage.getItem(this.place());
-    if (typed && typed !== this.value) this.$emit("restored", (this.current = typed));
-    else this.save();
+    if (!typed || typed === this.value) return this.save();
+    this.change(typed);
+    this.$emit("enter");
   },
   methods: {
     place() {

@@ -3,13 +3,15 @@ cosines of pairs."""
 
 import csv
 import io
+import math
 from typing import Any
 
-from wordsens.app.tasks.measure import rounded, token_name
-from wordsens.app.worker import TaskContext
+import numpy as np
+
+from wordsens.app.tasks.measure import progress, rounded, token_name
 from wordsens.display.html import html_part
+from wordsens.display.numbers import as_sentences, percent
 from wordsens.display.view import View, Words
-from wordsens.errors import InputError
 from wordsens.evaluation.check import KEEP
 from wordsens.evaluation.explain import explain
 from wordsens.evaluation.guard import guard
@@ -25,47 +27,60 @@ from wordsens.models.pairs import PairModel
 from wordsens.text.pairs import Pair
 from wordsens.text.tables import parsed_json
 from wordsens.text.whole_words import lettered_spans
+from wordsens.workers import report
 
+# Attention that moves less than this share is the same.
 SAME = 5e-4
-"""Attention that moves less than this share is the same."""
+
+# Words of a text that have numbers: each costs a run of the model or more.
+EXPLAINED = 60
+
+# The width of a bar of cosines; how many bars there are of other scores.
+BIN, BINS = 0.02, 40
 
 
-def attention(
-    context: TaskContext, model: str, first: str, second: str, layer: int, head: int | None
-) -> dict[str, Any]:
-    """Figure 1 for any two texts: the weights of a layer and head."""
+def attention(model: str, first: str, second: str, layer: int, head: int | None) -> dict[str, Any]:
+    """Figure 1 for any two texts: the weights of a layer and head, as `parts.Lines` draws them."""
     phi = loaded_model(model)
-    layers = phi.attention_layers
-    if not 1 <= layer <= layers:
-        raise InputError(f"`layer` (={layer}) does not exist; choose 1 to {layers}")
-    compare = (
-        attention_pair if first == second else comparable_pair
-    )  # which refuses texts that read the same
+    # comparable_pair refuses texts that read the same.
+    compare = attention_pair if first == second else comparable_pair
     pair = compare(phi, first, second, layer=layer, head=head)
     heads = len(phi.attention_of(phi.accept(phi.embed([first])[0].rows), layer))
-    context.tick()
-    moved = None if pair.difference is None else pair.difference.abs().sum(dim=1) / 2
-    share = None if moved is None else float(moved.mean())
+    tokens = [[token_name(token) for token in each] for each in pair.tokens]
+    weights = [rounded(each) for each in pair.weights]
+    sentence = "The texts have different lengths, so each is shown by itself."
+    if pair.difference is not None:
+        moved = pair.difference.abs().sum(dim=1) / 2
+        share, most = float(moved.mean()), tokens[0][int(moved.argmax())]
+        sentence = "Attention is the same in both texts."
+        if share >= SAME:
+            sentence = (
+                f"{percent(share)} of all attention goes elsewhere in the second text; the "
+                f"attention of “{most}” changes most."
+            )
     return {
-        "words": [[token_name(token) for token in tokens] for tokens in pair.tokens],
-        "weights": [rounded(weights) for weights in pair.weights],
-        "changed": list(pair.changed),
-        "share": 0.0 if share is not None and share < SAME else share,
-        "most": None if moved is None else token_name(pair.tokens[0][int(moved.argmax())]),
-        "layers": layers,
+        "lines": {
+            "before": {"title": first, "words": tokens[0], "weights": weights[0]},
+            "title": second,
+            "words": tokens[1],
+            "frames": [weights[1]],
+            "at": list(pair.changed),
+        },
+        "sentence": sentence,
+        "numbers": html_part(pair.view()),
+        "layers": phi.attention_layers,
         "heads": heads,
     }
 
 
-def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict[str, Any]:
-    """The similarity of two texts and the guard's verdict, which are a part; and, where a text has
-    two words or more, the word that keeps them apart, the words in colour, and all numbers."""
+def two_texts(model: str, first: str, second: str) -> dict[str, Any]:
+    """The similarity of two texts and the guard's verdict, which are a part; then, where a text has
+    two words or more, what separates them, the words in colour, and all numbers."""
     loaded = load(model)
-    value = float(similarities(loaded, [Pair("", first, second, same=False)])[0])
     judgement = guard(first, second)
     answer: dict[str, Any] = {
         "score": similarity_name(loaded),
-        "value": value,
+        "value": float(similarities(loaded, [Pair("", first, second, same=False)])[0]),
         "verdict": judgement.verdict,
         "reason": judgement.reason,
         "cut": _cut(loaded, first, second),
@@ -73,41 +88,57 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
         "words": "",
         "numbers": "",
     }
-    context.send({"answer": answer})
-    if max(len(list(lettered_spans(text))) for text in (first, second)) < 2:
+    report(answer)
+    if all(len(lettered_spans(text)) < 2 for text in (first, second)):
         return answer
-    explained = explain(loaded, first, second, tries=2, progress=context.progress)
+    explained = explain(loaded, first, second, tries=2, words=EXPLAINED, progress=progress())
     view = explained.view()
     coloured = tuple(part for part in view.parts if isinstance(part, Words))
     rest = tuple(part for part in view.parts if not isinstance(part, Words))
-    answer["apart"], _ = separation(explained)
+    sentence, _ = separation(explained)
     return answer | {
+        "apart": f"{sentence} {as_sentences(*explained.changes)}".strip(),
         "words": html_part(View("", coloured)),
-        "numbers": html_part(View(view.headline, rest)),
+        "numbers": html_part(View(view.headline, rest, notes=view.notes)),
     }
 
 
-def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, Any]:
+def check(model: str, length: str, own: str) -> dict[str, Any]:
     """The similarities that a model gives to opposites and near-duplicates: the package's of that
-    length, or `own`.
+    length, or `own`; and how they are distributed: the edges of the bins and the shares of both.
 
-    A row: the similarity, the kind, whether both mean the same, whether the guard calls them
-    different, the texts.
+    `refused`: whether the guard calls the texts of a pair different.
     """
     chosen, changes = choose_pairs(_rows(own) if own.strip() else None)
     offered = [pair for pair in chosen if own.strip() or length in ("all", pair.length)]
     counted = [pair for pair in offered if pair.near or not pair.same]
-    scored = scored_by([load(model)], counted, changes, guard=True, progress=context.progress)
-    rows = []
-    for place, pair in enumerate(scored.pairs):
-        value, different = round(float(scored.values[place]), 5), bool(scored.different[place])
-        texts = around(pair.first, pair.second), around(pair.second, pair.first)
-        rows.append([value, pair.kind, pair.near, different, *texts])
+    scored = scored_by([load(model)], counted, changes, guard=True, progress=progress())
+    rows = [
+        {
+            "value": round(float(scored.values[place]), 5),
+            "kind": pair.kind,
+            "same": pair.near,
+            "refused": bool(scored.different[place]),
+            "first": around(pair.first, pair.second),
+            "second": around(pair.second, pair.first),
+        }
+        for place, pair in enumerate(scored.pairs)
+    ]
+    edges = np.histogram_bin_edges(scored.values, BINS)
+    if scored.cosines:
+        lowest = math.floor(10 * min(0.9, scored.values.min())) / 10
+        edges = np.linspace(lowest, 1, round((1 - lowest) / BIN) + 1)
+    shares = [
+        np.histogram(scored.values[mask], edges)[0] / mask.sum()
+        for mask in (scored.opposite, scored.near)
+    ]
     return {
         "score": scored.scores[0],
         "cosines": scored.cosines,
         "threshold": float(kept_threshold(scored.values[scored.near], KEEP)),
         "rows": rows,
+        "edges": edges.round(4).tolist(),
+        "shares": [each.round(4).tolist() for each in shares],
         "stand_ins": scored.has_stand_ins,
         "changes": list(scored.changes),
     }
@@ -115,13 +146,12 @@ def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, 
 
 def _rows(content: str) -> list[dict[str, Any]]:
     """The rows of a pasted table with a line of names, or of JSON lines."""
-    if content.lstrip().startswith("{"):
+    content = content.lstrip()
+    if content.startswith("{"):
         lines = [line for line in content.splitlines() if line.strip()]
         return [parsed_json(line, f"line {number}") for number, line in enumerate(lines, start=1)]
-    names = content.lstrip().partition("\n")[0]
-    return list(
-        csv.DictReader(io.StringIO(content.lstrip()), delimiter=max("\t;|,", key=names.count))
-    )
+    names = content.partition("\n")[0]
+    return list(csv.DictReader(io.StringIO(content), delimiter=max("\t;|,", key=names.count)))
 
 
 def _cut(model: Model | PairModel, *texts: str) -> str:
