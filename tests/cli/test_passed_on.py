@@ -1,0 +1,220 @@
+"""Every option of a command reaches the function of the library that does the work."""
+
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import pytest
+
+import wordsens as ws
+from wordsens.cli.groups import ModelOptions
+from wordsens.text.pairs import Pair
+
+PAIRS = [
+    Pair("negation", "it is on", "it is not on", same=False),
+    Pair("antonym", "it is on", "it is off", same=False),
+    Pair("filler", "it is on", "well, it is on", same=True),
+]
+DOCUMENTS = [ws.Document("one two three four"), ws.Document("five six seven")]
+
+
+@pytest.fixture
+def call(wordsens, monkeypatch):
+    """A function that runs a command up to its call of a function of the package, and gives the
+    positional and the named arguments of that call, and those of what it read before."""
+    monkeypatch.setattr(ModelOptions, "load", lambda self: self)
+    monkeypatch.setattr("wordsens.evaluation.pairs.prompted", lambda model, names: (model, names))
+    monkeypatch.setattr("wordsens.cli.compare._loaded", lambda name, *_, **options: (name, options))
+    readers = {
+        "read_pairs": Mock(return_value=PAIRS),
+        "read_documents": Mock(return_value=DOCUMENTS),
+        "near_misses": Mock(return_value=PAIRS),
+    }
+    for name, reader in readers.items():
+        monkeypatch.setattr(ws, name, reader)
+
+    def run(function, *words):
+        work = Mock(side_effect=KeyboardInterrupt)
+        monkeypatch.setattr(ws, function, work)
+        ended = wordsens(*words, "--quiet")
+        assert ended.code == 130, ended.err
+        read = {name: reader.call_args for name, reader in readers.items() if reader.called}
+        return SimpleNamespace(args=work.call_args.args, **work.call_args.kwargs, read=read)
+
+    return run
+
+
+def holds(call, **values):
+    assert {name: getattr(call, name) for name in values} == values
+
+
+def test_check(call):
+    made = call(
+        "check",
+        *("check", "st", "--pairs", "p.csv", "--encoding", "latin-1", "--kind", "negation"),
+        *("--threshold", ".8", "--keep", ".7", "--require", "recall >= .1", "--baseline", "b"),
+        *("--prompt-name", "query", "--guard", "--allow-package-pairs", "--seed", "7"),
+    )
+    assert (made.args[0].model, *made.args[1:]) == ("st", PAIRS, ["negation"])
+    holds(made, threshold=0.8, keep=0.7, requirements=["recall >= .1"], baseline="b", seed=7)
+    holds(made, prompt_names=["query"], guard=True, allow_package_pairs=True)
+    assert made.read["read_pairs"].kwargs == {"encoding": "latin-1"}
+    drafted = call("check", "check", "st", "--texts", "t.csv", "--seed", "7", "--limit", "3")
+    assert drafted.read["near_misses"].kwargs == {"seed": 7}
+    assert drafted.read["near_misses"].args == (DOCUMENTS,)
+
+
+@pytest.mark.parametrize("command", ["audit", "compare"])
+def test_texts_are_read_as_the_options_say(call, command):
+    model = ["st", "st2"] if command == "compare" else ["st"]
+    texts = ("--texts", "t.csv", "--text-column", "c", "--limit", "2", "--encoding", "latin-1")
+    made = call(command, command, *model, *texts)
+    options = {"text_column": "c", "limit": 2, "encoding": "latin-1", "labels": False}
+    assert made.read["read_documents"].args == ("t.csv",)
+    # The audit says how many texts are empty; the others pass them over.
+    skipped = {"skip_empty": command != "audit"}
+    assert made.read["read_documents"].kwargs == options | skipped
+
+
+def test_audit(call):
+    made = call(
+        "audit",
+        *("audit", "st", "--texts", "t.csv", "--pairs", "p.csv", "--encoding", "latin-1"),
+        *("--max-words", "9", "--words-per-text", "3", "--removal", "mask", "--threshold", ".8"),
+        *("--require", "all.removal <= 1", "--prompt-name", "query", "--seed", "7"),
+    )
+    (model, names), documents = made.args
+    assert (model.model, names, documents) == ("st", ["query"], DOCUMENTS)
+    holds(made, removal="mask", words_per_text=3, max_words=9, pairs=PAIRS, threshold=0.8, seed=7)
+    holds(made, requirements=["all.removal <= 1"])
+    assert made.read["read_pairs"].kwargs == {"encoding": "latin-1"}
+
+
+def test_calibrate(call):
+    made = call(
+        "calibrate",
+        *("calibrate", "st", "--pairs", "p.csv", "--encoding", "latin-1", "--budget", ".1"),
+        *("--confidence", ".9", "--guard", "--prompt-name", "query"),
+    )
+    assert (made.args[0].model, *made.args[1:]) == ("st", PAIRS, 0.1)
+    holds(made, confidence=0.9, guard=True, prompt_names=["query"])
+    assert made.read["read_pairs"].kwargs == {"encoding": "latin-1"}
+
+
+def test_compare(call):
+    made = call(
+        "compare",
+        *("compare", "first", "second", "--texts", "t.csv", "--pairs", "p.csv", "--pool", "cls"),
+        *("--device", "meta", "--words-per-text", "3", "--word-texts", "5", "--max-words", "2"),
+        *("--threshold", ".8", "--tolerance", ".2", "--require", "all.differs <= 0", "--seed", "7"),
+    )
+    first, second, documents, pairs, seed = made.args
+    options = {"pool": "cls", "device": "meta"}
+    assert (first, second) == (("first", options), ("second", options))
+    assert [document.text for document in documents] == ["one two", "five six"]
+    assert (pairs, seed) == ("p.csv", 7)
+    holds(made, words_per_text=3, word_texts=5, threshold=0.8, tolerance=0.2)
+    holds(made, requirements=["all.differs <= 0"])
+
+
+def test_explain(call, monkeypatch):
+    made = call(
+        "explain",
+        *("explain", "st", "a b c", "a b d", "--tries", "0", "--leaders", "3", "--no-vectors"),
+        *("--max-words", "2", "--prompt-name", "query"),
+    )
+    (model, names), *texts = made.args
+    assert (model.model, names, texts) == ("st", ["query"], ["a b", "a b"])
+    holds(made, tries=0, leaders=3, vectors=False, target=None)
+    classifier = Mock()
+    monkeypatch.setattr("wordsens.models.classifier.as_classifier", classifier)
+    made = call(
+        "explain_classes",
+        *("explain", "cls", "--classes", "--texts", "t.csv", "--labels", "a", "--tries", "2"),
+        *("--words-per-text", "3", "--move-texts", "5", "--require", "all.swap <= 1"),
+        *("--seed", "7", "--device", "meta", "--max-words", "2"),
+    )
+    assert made.args == (classifier.return_value, ["one two", "five six"])
+    assert classifier.call_args.args == ("cls",)
+    assert classifier.call_args.kwargs == {"labels": ["a"], "device": "meta", "revision": None}
+    holds(made, words_per_text=3, move_texts=5, tries=2, seed=7, requirements=["all.swap <= 1"])
+
+
+def test_the_model(monkeypatch):
+    loaded, server = Mock(), Mock()
+    monkeypatch.setattr("wordsens.models.load.load", loaded)
+    monkeypatch.setattr(ws, "Endpoint", server)
+    ModelOptions(model="st", pool="cls", revision="main", device="meta").load()
+    assert loaded.call_args.args == ("st",)
+    options = {"pool": "cls", "revision": "main", "device": "meta", "batch_size": None}
+    assert loaded.call_args.kwargs == options
+    options = {"timeout": 2.0, "retries": 1, "on_error": "skip"}
+    ModelOptions(endpoint="http://h", endpoint_model="m", batch_size=5, **options).load()
+    assert server.call_args.kwargs == {"url": "http://h", "model": "m"} | options
+    assert loaded.call_args.args == (server.return_value,)
+    assert loaded.call_args.kwargs["batch_size"] == 5
+
+
+def test_measure(wordsens, monkeypatch):
+    build, measured, documents = Mock(), Mock(side_effect=KeyboardInterrupt), Mock()
+    rows = SimpleNamespace(shape=(3, 4))
+    text = Mock(rows=rows, source="t", __len__=lambda self: 3)
+    embed = Mock(return_value=[text])
+    documents.return_value = [ws.Document("a b c")]
+    sampled = Mock(return_value=[1])
+    monkeypatch.setattr("wordsens.cli.measure.build_map", build)
+    monkeypatch.setattr("wordsens.cli.measure._measured", measured)
+    monkeypatch.setattr("wordsens.sensitivity.several_texts.sampled_words", sampled)
+    monkeypatch.setattr(ws, "embed", embed)
+    monkeypatch.setattr(ws, "read_documents", documents)
+    ended = wordsens(
+        *("measure", "--texts", "t.csv", "--text-column", "c", "--encoding", "latin-1"),
+        *("--limit", "2", "--encoder", "e", "--layer", "1", "--max-words", "7"),
+        *("--keep-special-tokens", "--map", "drf", "--depth", "3", "--width", "5"),
+        *("--activation", "erf", "--radius", "2", "--sample", "1", "--search", "quick"),
+        *("--starts", "2", "--steps", "3", "--seed", "7", "--small-radius", "--profile", "--quiet"),
+    )
+    assert ended.code == 130, ended.err
+    read = {"text_column": "c", "encoding": "latin-1", "limit": 2}
+    assert documents.call_args.kwargs == read | {"labels": False, "skip_empty": True}
+    options = {"encoder": "e", "layer": 1, "max_words": 7, "special_tokens": True, "device": "cpu"}
+    assert embed.call_args.kwargs == options
+    of_map = {"depth": 3, "width": 5, "activation": "erf", "model_layer": 1}
+    assert build.call_args.args == ("drf", 3, 4)
+    assert build.call_args.kwargs == of_map | {"seed": 7, "device": "cpu"}
+    assert sampled.call_args.args == (build.return_value, 3, 7, 1)
+    assert measured.call_args.args == (build.return_value, text, [1], 2.0, 7)
+    given = measured.call_args.kwargs
+    assert given["plan"] == ws.SearchPlan("quick", starts=2, steps=3)
+    flags = {name: given[name] for name in ("saved", "swaps", "small_radius", "profile")}
+    assert flags == {"saved": None, "swaps": None, "small_radius": True, "profile": True}
+
+
+def test_tune(wordsens, monkeypatch):
+    monkeypatch.setattr(ws, "read_documents", Mock(return_value=DOCUMENTS))
+    tune = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr("wordsens.training.tuning.tune", tune)
+    ended = wordsens(
+        *("tune", "st", "out", "--texts", "t.csv", "--text-column", "c", "--pairs", "p.csv"),
+        *("--steps", "3", "--batch", "4", "--rate", ".1", "--lora", "--device", "meta"),
+        *("--seed", "7", "--quiet"),
+    )
+    assert ended.code == 130, ended.err
+    assert tune.call_args.args == ("st", "out", "p.csv", DOCUMENTS)
+    given = {name: value for name, value in tune.call_args.kwargs.items() if name != "progress"}
+    assert given == {
+        "steps": 3,
+        "batch": 4,
+        "rate": 0.1,
+        "lora": True,
+        "device": "meta",
+        "seed": 7,
+    }
+
+
+def test_a_file_of_pairs_for_the_guard(wordsens, monkeypatch):
+    work = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr("wordsens.evaluation.guard.bulk.guard_pairs", work)
+    wordsens("guard", "--pairs", "p.csv", "--encoding", "latin-1", "--workers", "2", "--quiet")
+    assert work.call_args.args == ("p.csv",)
+    given = work.call_args.kwargs
+    assert (given["encoding"], given["workers"]) == ("latin-1", 2)
