@@ -3,10 +3,12 @@
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import pandas as pd
 import pytest
 
 import wordsens as ws
 from wordsens.cli.groups import ModelOptions
+from wordsens.display.view import View
 from wordsens.text.pairs import Pair
 
 PAIRS = [
@@ -218,3 +220,98 @@ def test_a_file_of_pairs_for_the_guard(wordsens, monkeypatch):
     assert work.call_args.args == ("p.csv",)
     given = work.call_args.kwargs
     assert (given["encoding"], given["workers"]) == ("latin-1", 2)
+
+
+def test_the_models_of_a_comparison(monkeypatch, tmp_path):
+    from wordsens.cli.compare import _loaded
+
+    loaded, server, function = Mock(), Mock(), Mock()
+    monkeypatch.setattr("wordsens.models.load.load", loaded)
+    monkeypatch.setattr("wordsens.models.function.load_named", function)
+    monkeypatch.setattr(ws, "Endpoint", server)
+    where = {"pool": "cls", "device": "meta"}
+    _loaded("name@main", None, None, **where)
+    options = where | {"batch_size": None}
+    assert loaded.call_args == (("name",), options | {"revision": "main"})
+    _loaded(f"{tmp_path}", None, None, **where)
+    assert loaded.call_args == ((f"{tmp_path}",), options | {"revision": None})
+    _loaded("http://h/v1#m", "skip", 5, **where)
+    assert server.call_args.kwargs == {"url": "http://h/v1", "model": "m", "on_error": "skip"}
+    assert loaded.call_args == ((server.return_value,), {"batch_size": 5})
+    _loaded("module:function", None, 5, **where)
+    assert function.call_args.args == ("module:function", "models")
+    assert loaded.call_args == ((function.return_value,), {"batch_size": 5})
+
+
+def test_the_page(wordsens, monkeypatch):
+    served = Mock()
+    monkeypatch.setattr("wordsens.app.serve.serve", served)
+    ended = wordsens(
+        *("app", "--host", "0.0.0.0", "--port", "0", "--model", "a", "--model", "b"),
+        *("--workers", "3", "--max-words", "20", "--max-seconds", "5", "--max-waiting", "7"),
+        *("--memory", "2048", "--token", "a long enough token"),
+    )
+    assert ended.code == 0, ended.err
+    assert "everyone who reaches 0.0.0.0:0" in ended.err
+    settings = served.call_args.args[0]
+    given = (settings.host, settings.port, settings.models, settings.workers, settings.max_words)
+    assert given == ("0.0.0.0", 0, ["a", "b"], 3, 20)
+    given = (settings.max_seconds, settings.max_waiting, settings.memory, settings.token)
+    assert given == (5.0, 7, 2048, "a long enough token")
+    assert wordsens("app", "--port", "0").err == ""
+
+
+def test_the_cells_of_experiments(wordsens, monkeypatch, tmp_path):
+    work = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr("wordsens.cli.sweep.measure_sweep", work)
+    spec = tmp_path / "spec.yaml"
+    grid = "{map: rf, n: 4, d: 6, text: {kind: gaussian}}"
+    spec.write_text(f"name: one\nexperiment: sensitivity\ngrids:\n  - {grid}\n")
+    place = ("--workers", "2", "--witnesses", "--threads", "3", "--quiet")
+    ended = wordsens("sweep", "run", str(spec), "n=5", "--device", "meta", "--out", "here", *place)
+    assert ended.code == 130, ended.err
+    sweep, folder, where, _ = work.call_args.args
+    assert [(cell.n, cell.device) for cell in sweep.cells()] == [(5, "meta")]
+    assert (str(folder), where.workers, where.witnesses, where.threads) == ("here", 2, True, 3)
+    monkeypatch.setattr("wordsens.cli.paper.measure_sweep", work)
+    keys = ("n=4", "d=6", "map=rf", "--search", "thorough", "--seed", "7", "--device", "meta")
+    ended = wordsens("paper", "sensitivity", *keys, "--out", "there", *place)
+    assert ended.code == 130, ended.err
+    sweep, folder, where, _ = work.call_args.args
+    cells = {(cell.n, cell.d, cell.map, cell.device, cell.search) for cell in sweep.cells()}
+    assert cells == {(4, 6, "rf", "meta", "thorough")}
+    assert {cell.seed for cell in sweep.cells()} == {7}
+    assert (str(folder), where.workers) == ("there", 2)
+
+
+def test_a_page_of_a_report_is_opened_where_that_is_asked_for(wordsens, monkeypatch, tmp_path):
+    run = SimpleNamespace(name="one", folder=tmp_path, records=[1], failed=[], unread=("a: old",))
+    monkeypatch.setattr("wordsens.report.load.load_runs", lambda folders: [run])
+    monkeypatch.setattr("wordsens.report.write.report_view", lambda runs, pictures: View("", ()))
+    monkeypatch.setattr("wordsens.report.write.heading", lambda runs: "")
+    opened = Mock()
+    monkeypatch.setattr("webbrowser.open", opened)
+    report = ("report", str(tmp_path), "--out", str(tmp_path / "r.html"))
+    ended = wordsens(*report)
+    assert (ended.code, ended.err) == (0, "wordsens: passed over: one: a: old\n")
+    assert not opened.called
+    assert wordsens(*report, "--open", "--quiet").err == ""
+    assert opened.call_args.args == ((tmp_path / "r.html").as_uri(),)
+
+
+def test_a_figure_of_a_sweep(wordsens, monkeypatch, tmp_path):
+    records = pd.DataFrame({"cell": "a", "status": ["done"], "seconds": 1.0, "error": None})
+    sweep, along = SimpleNamespace(name="one", experiment="two"), Mock()
+    monkeypatch.setattr("wordsens.cli.sweep._source", lambda *_: (sweep, tmp_path))
+    monkeypatch.setattr("wordsens.cli.sweep._last_records", lambda *_: (["key"], records))
+    series = Mock(return_value=(pd.DataFrame({"n": [1]}), pd.DataFrame({"n": [1]})))
+    monkeypatch.setattr("wordsens.plotting.records.series_along", series)
+    monkeypatch.setattr("wordsens.plotting.records.column_title", lambda *_: "")
+    monkeypatch.setattr("wordsens.plotting.along", along)
+    plot = ("sweep", "plot", "spec.yaml", "--x", "n", "--y", "upper", "--by", "map, d")
+    assert wordsens(*plot).code == 0
+    assert series.call_args.args[1:] == ("n", "upper", ["map", "d"])
+    assert along.call_args.args[1:] == ("n", "upper")
+    assert along.call_args.kwargs == {"by": ["map", "d"], "logarithmic": True}
+    wordsens(*plot, "--linear")
+    assert along.call_args.kwargs["logarithmic"] is False
