@@ -207,7 +207,7 @@ def test_the_best_real_words(wordsens, tmp_path):
     assert (row["swap"], json.loads(row["swapped_for"])) == (result["swap"], result["swapped_for"])
     wrong = wordsens("measure", "I love her", "--map", "raf", "--swaps", "--layer", "2")
     assert wrong.code == 2
-    assert "`--swaps` needs the encoder's layer 0" in wrong.err
+    assert "--swaps needs the encoder's layer 0" in wrong.err
 
 
 def test_a_text_of_one_word_is_refused_alike_with_and_without_records(wordsens, tmp_path):

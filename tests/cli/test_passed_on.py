@@ -1,12 +1,15 @@
 """Every option of a command reaches the function of the library that does the work."""
 
+import logging
 from types import SimpleNamespace
 from unittest.mock import Mock
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
 import wordsens as ws
+from wordsens.cli.command import Answer, Run, command
 from wordsens.cli.groups import ModelOptions
 from wordsens.display.view import View
 from wordsens.text.pairs import Pair
@@ -315,3 +318,50 @@ def test_a_figure_of_a_sweep(wordsens, monkeypatch, tmp_path):
     assert along.call_args.kwargs == {"by": ["map", "d"], "logarithmic": True}
     wordsens(*plot, "--linear")
     assert along.call_args.kwargs["logarithmic"] is False
+
+
+def test_quiet_silences_the_warnings_of_the_library(capsys):
+    @command("warn")
+    def warn(*, run: Run) -> Answer:
+        logging.getLogger("wordsens").warning("careful")
+        return Answer(document={})
+
+    warn(as_json=False, quiet=True)
+    assert logging.getLogger("wordsens").level == logging.ERROR
+    warn(as_json=False, quiet=False)
+    assert logging.getLogger("wordsens").level == logging.WARNING
+
+
+def test_near_misses_are_shown_to_readers_alone(wordsens, monkeypatch):
+    monkeypatch.setattr(ModelOptions, "load", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(ws, "read_documents", Mock(return_value=DOCUMENTS))
+    monkeypatch.setattr(ws, "near_misses", Mock(return_value=PAIRS[:2]))
+    shown = wordsens("check", "st", "--texts", "t.csv").out
+    assert "negation: 1 near miss made" in shown and "it is not on" in shown
+    assert wordsens("check", "st", "--texts", "t.csv", "--json").out == ""
+
+
+def test_a_file_in_another_encoding_is_measured(wordsens, tmp_path, monkeypatch):
+    embed = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr(ws, "embed", embed)
+    (tmp_path / "text.txt").write_text("café au lait", encoding="latin-1")
+    wordsens("measure", "--file", str(tmp_path / "text.txt"), "--encoding", "latin-1")
+    assert embed.call_args.args[0][0].text == "café au lait"
+
+
+def test_each_requirement_of_a_comparison_fails_by_itself(call, wordsens, tmp_path, monkeypatch):
+    unmet = SimpleNamespace(requirement="b <= 0", sentence="b is 1")
+    found = Mock(unmet=[unmet], requirements=["a <= 0", "b <= 0"], first="f", second="s")
+    found.to_dict.return_value, found.failures = {}, ["b is 1"]
+    found.view.return_value = View("", ())
+    monkeypatch.setattr(ws, "compare", Mock(return_value=found))
+    monkeypatch.setattr("wordsens.evaluation.compare.read_requirements", lambda texts: None)
+    place = tmp_path / "junit.xml"
+    ended = wordsens("compare", "f", "s", "--texts", "t.csv", "--junit", str(place))
+    assert (ended.code, ended.err.splitlines()[-1]) == (
+        3,
+        "wordsens: a requirement is not met: b is 1",
+    )
+    suite = ElementTree.parse(place).getroot()
+    assert suite.get("failures") == "1"
+    assert [len(case) for case in suite] == [0, 1]
