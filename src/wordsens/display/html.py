@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from wordsens.display.numbers import minus
-from wordsens.display.view import STRONGEST, Table, View, level
+from wordsens.display.view import STRONGEST, View, level
 from wordsens.files import packaged_text
 
 
@@ -52,29 +52,9 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"raised": raised, "minus": minus, "rows": _rows}
+    environment.filters |= {"raised": raised, "minus": minus}
     environment.globals |= {"shade": _shade, "levels": range(9)}
     return environment
-
-
-def _rows(table: Table) -> list[list[dict[str, Any]]]:
-    """The cells of each row: their text, the pieces of a marked one, the shade of a coloured one,
-    and whether they belong to a column of numbers."""
-    columns = []
-    for name, texts in table.texts().items():
-        number = table.is_number(name)
-        columns.append(
-            [
-                {
-                    "text": text,
-                    "pieces": getattr(value, "pieces", None),
-                    "value": value if name in table.coloured else None,
-                    "number": number,
-                }
-                for text, value in zip(texts, table.columns[name], strict=True)
-            ]
-        )
-    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def raised(text: str) -> Any:

@@ -13,7 +13,6 @@ from wordsens.plotting import of_experiment
 from wordsens.plotting.page import picture
 from wordsens.plotting.records import along_axes
 from wordsens.report import FORMATS
-from wordsens.report.comparison import comparison
 from wordsens.report.load import Part, Run, load_runs
 from wordsens.report.provenance import provenance_section
 from wordsens.report.tables import failed_table, part_view
@@ -26,22 +25,19 @@ from wordsens.version import __version__
 def report_view(runs: Sequence[Run], *, pictures: bool = True) -> View:
     """Everything that the report of these runs says: findings, figures, tables, texts, and how the
     numbers were made."""
-    several = len(runs) > 1
-    parts: list[Any] = [comparison(runs)] if several else []
-    parts.append(failed_table(runs))
+    parts: list[Any] = [failed_table(runs)]
     for run in runs:
         for part in run.parts:
-            if part.done:
-                drawn = _pictures(part, f"f{len(parts)}") if pictures else []
-                view = part_view(part, drawn)
-                name = f"{run.name}: {view.headline}" if several else view.headline
-                parts.append(replace(view, headline=name))
+            drawn = _pictures(part, f"f{len(parts)}") if pictures else []
+            view = part_view(part, drawn)
+            name = f"{run.name}: " * (len(runs) > 1) + view.headline
+            parts.append(replace(view, headline=name))
     return View("", (*parts, *text_sections(runs), provenance_section(runs)))
 
 
 def heading(runs: Sequence[Run]) -> str:
     """The names of the runs."""
-    return f"Word sensitivity: {' beside '.join(run.name for run in runs)}"
+    return f"Word sensitivity: {' and '.join(run.name for run in runs)}"
 
 
 def _pictures(part: Part, prefix: str) -> list[Picture]:
@@ -68,8 +64,7 @@ def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -
     """Write one report of the records in these folders, and give its path.
 
     Args:
-        folders: what was `--out` of `wordsens measure`, `paper` or `sweep`; one, or
-            several side by side.
+        folders: what was `--out` of `wordsens measure`, `paper` or `sweep`; one or several.
         path: of the file; its ending is the format: .html, one page that needs no network; .md,
             findings and tables.
 
