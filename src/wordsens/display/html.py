@@ -31,8 +31,12 @@ def html_part(view: View) -> str:
 
 
 def html_fragment(view: View) -> str:
-    """One element for a notebook, whose words keep their colours where style sheets are dropped."""
-    return _render(view, _notebook_style(), inline=True)
+    """One element for a notebook, whose words keep their colours where style sheets are dropped.
+
+    It has the first part of the style sheet: fifty results are fifty copies.
+    """
+    style = packaged_text("display/style.css").partition("/* A notebook")[0]
+    return _render(view, style, inline=True)
 
 
 def _render(view: View, style: str, *, inline: bool, title: str = "", **names: Any) -> str:
@@ -88,11 +92,3 @@ def _light_shades() -> dict[str, str]:
     """The style sheet's light colours by class."""
     css = packaged_text("display/style.css")
     return dict(re.findall(r"\.([sf]\d) \{ background: light-dark\((#\w+),", css))
-
-
-@cache
-def _notebook_style() -> str:
-    """What a notebook needs of the style sheet, short: fifty results are fifty copies."""
-    css = packaged_text("display/style.css").partition("/* page */")[0]
-    unneeded = r"/\*.*?\*/|--c\d: [^;]*;|\n  \.([fs]\d|w)\b[^\n]*"
-    return re.sub(r"\s+", " ", re.sub(unneeded, "", css, flags=re.DOTALL))

@@ -298,10 +298,16 @@ def heat(
         image: Any = None
         beside = [pairs[head] for head in shared["panel"].unique()]
         for head, cells in shared.groupby("panel", sort=False):
-            image = _matrix(pairs[head], cells, most)
-            pairs[head].set_title(plain(head))
+            axes = pairs[head]
+            matrix = np.full((max(cells["y"]) + 1, max(cells["x"]) + 1), np.nan)
+            matrix[cells["y"].tolist(), cells["x"].tolist()] = cells["value"]
+            image = axes.imshow(matrix, cmap=_SIGNED, vmin=-most, vmax=most)
+            axes.set_title(plain(head))
+            axes.grid(False)
+            axes.tick_params(length=0)
+            axes.spines[:].set_visible(True)
             if names is not None:
-                _name_cells(pairs[head], names[str(head)], bold)
+                _name_cells(axes, names[str(head)], bold)
         look = {"location": "bottom", "aspect": 15 * len(beside), "shrink": 0.8}
         key = figure.colorbar(image, ax=beside, label=plain(label), **look)
         key.ax.set_xlim(-most if least < 0 else 0, most)
@@ -309,21 +315,12 @@ def heat(
     return figure
 
 
-def _matrix(axes: Axes, cells: Any, most: float) -> Any:
-    matrix = np.full((max(cells["y"]) + 1, max(cells["x"]) + 1), np.nan)
-    matrix[cells["y"].tolist(), cells["x"].tolist()] = cells["value"]
-    axes.grid(False)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(True)
-    return axes.imshow(matrix, cmap=_SIGNED, vmin=-most, vmax=most)
-
-
 def _name_cells(axes: Axes, names: Sequence[str], bold: Sequence[int]) -> None:
     written = [plain(name) for name in names] if len(names) <= _MOST_TOKENS else []
     axes.set_xticks(range(len(written)), written, rotation=90)
     axes.set_yticks(range(len(written)), written)
-    for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
-        for place in bold if written else ():
+    for place in bold if written else ():
+        for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
             labels[place].set_fontweight("bold")
 
 

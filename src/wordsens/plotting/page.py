@@ -68,8 +68,9 @@ def _presentation(css: str) -> dict[str, str]:
     return declared
 
 
-def picture(figure: Figure, *, title: str = "", prefix: str = "figure") -> Picture:
-    """The figure with its caption, for a page; its own title is left to the page."""
+def picture(figure: Figure, *, prefix: str = "figure") -> Picture:
+    """The figure for a page, which shows its title and caption."""
+    title = figure.get_suptitle().replace(r"\$", "$")
     figure.suptitle("")
     return Picture(title, svg(figure, prefix=prefix), getattr(figure, "caption", ""))
 

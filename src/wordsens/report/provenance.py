@@ -72,18 +72,10 @@ def _origin(run: Run, name: str) -> list[Any]:
         )
         for each in run.commands
     ]
-    folder = shlex.quote(readable(run.folder.name))
-    again = [
-        Code(
-            "The command is not known; this measures the same cells",
-            f"wordsens sweep run {folder}/{shlex.quote(spec)}",
-        )
-        for spec in run.specs
-    ]
     specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
     known = [fact for fact in facts if fact[1]]
     table = Table.of_rows(name, ("what", "value"), known, most=len(known))
-    return [*(commands or again), table, *specs]
+    return [*commands, table, *specs]
 
 
 def _values(run: Run, column: str, render: Callable[[Any], str] = str) -> str:

@@ -53,10 +53,9 @@ def _pictures(part: Part, prefix: str) -> list[Picture]:
             figures |= along_axes(records, besides=("n", "d", "depth"))
     except InputError:  # more series than a figure tells apart
         return []
-    titles = [figure.get_suptitle().replace(r"\$", "$") for figure in figures.values()]
     return [
-        picture(figure, title=title, prefix=f"{prefix}-{number}")
-        for number, (figure, title) in enumerate(zip(figures.values(), titles, strict=True))
+        picture(figure, prefix=f"{prefix}-{number}")
+        for number, figure in enumerate(figures.values())
     ]
 
 
