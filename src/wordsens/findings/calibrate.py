@@ -117,7 +117,6 @@ def _chart(calibration: Calibration) -> Chart:
         "y": "kept",
         "colour": "use",
         "log": "x",
-        "steps": True,
         "band": ("kept low", "kept high"),
         "limits": (0, 1),
         "guides": {f"budget {calibration.budget:g}": [(calibration.budget, None)]},

@@ -60,7 +60,6 @@ def marks(
     label: str,
     *,
     joined: bool,
-    steps: bool,
     aside: float,
 ) -> None:
     """Draw numbers with their intervals.
@@ -69,7 +68,6 @@ def marks(
         rows: x, y, the ends of its interval, `low` and `high`, and `about`, what a page says of a
             mark; by default the number.
         joined: whether a line joins the marks.
-        steps: whether it is level from each x to the next.
         aside: points to the right, so that series hide no intervals of each other.
     """
     colour, marker, hollow = style
@@ -83,7 +81,6 @@ def marks(
         color=colour,
         elinewidth=0.8,
         linestyle="-" if joined else "none",
-        drawstyle="steps-post" if steps else "default",
         fillstyle="none" if hollow else "full",
         label=plain(label) or "_",
     )

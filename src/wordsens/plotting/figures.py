@@ -92,7 +92,6 @@ def lines(
     guides: Mapping[str, Sequence[tuple[float | None, float | None]]] | None = None,
     limits: tuple[float | None, float | None] = (None, None),
     joined: bool = True,
-    steps: bool = False,
     share_y: bool = True,
     labels: Mapping[str, str] | None = None,
     title: str = "",
@@ -118,7 +117,6 @@ def lines(
             such as (0.5, None) for a vertical line.
         limits: of y; an end may be None.
         joined: whether lines join the marks.
-        steps: whether lines are level from each x to the next.
         share_y: whether all panels have one scale of y.
         labels: the names of columns, series and panels in the figure, where they differ.
         title: above the panels.
@@ -156,8 +154,8 @@ def lines(
         for number, name in enumerate(names):
             curve, ink = part[part["series"] == name], styles[name][0]
             aside = apart * (number - (len(names) - 1) / 2)
-            look = {"joined": joined and curve["fit"].isna().all(), "steps": steps, "aside": aside}
-            marks(axes, curve, styles[name], name, **look)
+            is_joined = joined and curve["fit"].isna().all()
+            marks(axes, curve, styles[name], name, joined=is_joined, aside=aside)
             for role, look in _LINES.items():
                 line = curve.dropna(subset=role)
                 if len(line):
@@ -165,8 +163,7 @@ def lines(
             shaded = curve.dropna(subset=["bottom", "top"])
             if len(shaded):
                 ends = [shaded[role].tolist() for role in ("x", "bottom", "top")]
-                step = "post" if steps else None
-                axes.fill_between(*ends, step=step, color=ink, alpha=0.2, linewidth=0)
+                axes.fill_between(*ends, color=ink, alpha=0.2, linewidth=0)
         for name, places in (guides or {}).items():
             guide(axes, places, name)
         first: Any = axes.get_subplotspec()

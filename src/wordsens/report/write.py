@@ -16,7 +16,7 @@ from wordsens.report import FORMATS
 from wordsens.report.load import Part, Run, load_runs
 from wordsens.report.provenance import provenance_section
 from wordsens.report.tables import failed_table, part_view
-from wordsens.report.texts import text_sections
+from wordsens.report.texts import texts_section
 from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.store import write_whole
 from wordsens.version import __version__
@@ -32,7 +32,7 @@ def report_view(runs: Sequence[Run], *, pictures: bool = True) -> View:
             view = part_view(part, drawn)
             name = f"{run.name}: " * (len(runs) > 1) + view.headline
             parts.append(replace(view, headline=name))
-    return View("", (*parts, *text_sections(runs), provenance_section(runs)))
+    return View("", (*parts, texts_section(runs), provenance_section(runs)))
 
 
 def heading(runs: Sequence[Run]) -> str:
