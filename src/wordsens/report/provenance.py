@@ -60,7 +60,7 @@ def _origin(run: Run, name: str) -> list[Any]:
             "; ".join(f"{count:,} {study} {status}" for (study, status), count in counts.items()),
         ),
         *((fact, _values(run, column)) for fact, column in _COLUMNS.items()),
-        ("libraries", _values(run, "libraries", _libraries)),
+        ("libraries", _values(run, "libraries", _versions)),
         ("started", " to ".join(dict.fromkeys((began[0], began[-1])))),
         ("computed for", f"{minutes:.1f} minutes of one process's time"),
         *(("passed over", line) for line in run.unread),
@@ -89,5 +89,5 @@ def _values(run: Run, column: str, render: Callable[[Any], str] = str) -> str:
     return ", ".join(map(render, ordered[:LISTED])) + more
 
 
-def _libraries(versions: str) -> str:
-    return ", ".join(f"{name} {version}" for name, version in json.loads(versions).items())
+def _versions(libraries: str) -> str:
+    return ", ".join(map(" ".join, json.loads(libraries).items()))
