@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from wordsens.display.numbers import minus
-from wordsens.display.view import STRONGEST, View, level
+from wordsens.display.view import LEVELS, STRONGEST, View, level
 from wordsens.files import packaged_text
 
 
@@ -56,20 +56,9 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"raised": raised, "minus": minus}
-    environment.globals |= {"shade": _shade, "levels": range(9)}
+    environment.filters["minus"] = minus
+    environment.globals |= {"shade": _shade, "levels": range(LEVELS)}
     return environment
-
-
-def raised(text: str) -> Any:
-    """The text, escaped, with its exponents raised.
-
-    >>> print(raised("n^−0.5 < 1"))
-    n<sup>−0.5</sup> &lt; 1
-    """
-    from markupsafe import Markup, escape
-
-    return Markup(re.sub(r"\^([\d.\N{MINUS SIGN}]*\d)", r"<sup>\1</sup>", str(escape(minus(text)))))
 
 
 def _shade(

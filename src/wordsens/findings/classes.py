@@ -26,8 +26,10 @@ def view(flips: ClassFlips) -> View:
     deleted = flips.by("delete")
     flipping = sorted((word for word in deleted if word.label), key=lambda word: word.change)
     flipped = len({word.text for word in flipping})
-    answer = f"deleting one word changes the label of {flipped} of {len(flips.texts)} texts"
-    headline = [f"{flips.model}: {answer}"]
+    headline = [
+        f"{flips.model}: deleting one word changes the label of {flipped} of "
+        f"{len(flips.texts)} texts"
+    ]
     if flips.left_out:
         number, reason = flips.left_out[0]
         count = plural(len(flips.left_out), "text")

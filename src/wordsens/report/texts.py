@@ -87,14 +87,12 @@ def _coloured(record: Any, run: str, *, legend: bool) -> tuple[Words, Table]:
 def _pieces(record: Any) -> Iterator[tuple[str, Sequence[int]]]:
     """The text as it was written, or its words with blanks between: each piece with the numbers of
     its tokens, none of what stands between words. A record without words gives its tokens."""
-    if record["whole_words"] is None:
-        tokens = json.loads(record["tokens"] or "null") or [f"#{row}" for row in range(record["n"])]
-        for row, token in enumerate(tokens):
-            yield " " if row and not token.startswith("##") else "", ()
-            yield token.removeprefix("##").lstrip("Ġ▁") or token, (row,)
-        return
-    words = json.loads(record["whole_words"])
-    content = record["content"] or " ".join([*(text for text, _ in words), "…"])
+    tokens = json.loads(record["tokens"] or "null") or [f"#{row}" for row in range(record["n"])]
+    names = [token.removeprefix("##").lstrip("Ġ▁") or token for token in tokens]
+    words, content = [(name, (row,)) for row, name in enumerate(names)], " ".join(names)
+    if record["whole_words"] is not None:
+        words = json.loads(record["whole_words"])
+        content = record["content"] or " ".join([*(text for text, _ in words), "…"])
     *pieces, (rest, ends_with_word) = Marked(content, tuple(text for text, _ in words)).pieces
     unread = not ends_with_word and any(map(str.isalnum, rest))
     known = iter(words)
