@@ -21,8 +21,9 @@ def html_page(view: View, *, title: str, heading: str, version: str) -> str:
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
-    names = {"title": title, "heading": heading, "policy": policy, "version": version}
-    return _render(view, style, inline=False, **names)
+    return _render(
+        view, style, inline=False, title=title, heading=heading, policy=policy, version=version
+    )
 
 
 def html_part(view: View) -> str:

@@ -94,9 +94,11 @@ class Table:
         return name if unit in ("", "%", "+") else f"{name} ({unit})"
 
     def texts(self) -> dict[str, list[str]]:
-        """The cells of every column as text."""
+        """The cells as text, without columns that have no value."""
         return {
-            name: column(cells, self.units.get(name, "")) for name, cells in self.columns.items()
+            name: column(cells, self.units.get(name, ""))
+            for name, cells in self.columns.items()
+            if any(cell is not None for cell in cells)
         }
 
     @property

@@ -5,7 +5,7 @@ import math
 
 from wordsens.display.numbers import Estimate, as_sentences, column, decimals, percent, plural
 from wordsens.display.view import Chart, Table, View
-from wordsens.evaluation.calibrate import Calibration
+from wordsens.evaluation.calibrate import Calibration, OperatingPoint
 
 
 def view(calibration: Calibration, distance: str = "") -> View:
@@ -26,7 +26,7 @@ def _sentence(calibration: Calibration) -> str:
         whose = "package's " if calibration.scored.has_stand_ins else ""
         return (
             f"With the threshold {decimals(point.threshold)}{behind}, {calibration.model} keeps "
-            f"{column([point.recall], '%')[0]} of the {whose}near-duplicates, and {point.hits} of {count} opposites "
+            f"{_kept(point)} of the {whose}near-duplicates, and {point.hits} of {count} opposites "
             f"pass as the same: at most {budget} of opposites like these, at {confidence} "
             "confidence."
         )
@@ -42,7 +42,13 @@ def _sentence(calibration: Calibration) -> str:
     guarded = calibration.point_at(calibration.budget, guard=True)
     if guarded.threshold is None:
         return f"{sentence}."
-    return f"{sentence}; with the guard {decimals(guarded.threshold)} does and keeps {column([guarded.recall], '%')[0]}."
+    return (
+        f"{sentence}; with the guard {decimals(guarded.threshold)} does and keeps {_kept(guarded)}."
+    )
+
+
+def _kept(point: OperatingPoint) -> str:
+    return column([point.recall], "%")[0]
 
 
 def in_distance(calibration: Calibration, name: str) -> str:

@@ -151,8 +151,7 @@ def _kinds_table(check: Check) -> Table:
         )
     columns["above chance"] = [above_chance(row) for row in rows]
     columns["AUC"] = [row.auc for row in rows]
-    if any(row.auc_far is not None for row in rows):
-        columns["AUC far"] = [row.auc_far and row.auc_far.value for row in rows]
+    columns["AUC far"] = [row.auc_far and row.auc_far.value for row in rows]
     units = {"false hits": "%", "with guard": "%"}
     return Table("", columns, units=units, note=note, most=len(rows))
 

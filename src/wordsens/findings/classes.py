@@ -18,7 +18,7 @@ def view(flips: ClassFlips) -> View:
     deletion flips a label in their texts, and how often."""
     shares = Table(
         "Share of the texts whose label one word changes",
-        {name: cells for name, cells in flips.columns().items() if any(cells)},
+        flips.columns(),
         units=dict.fromkeys(FIELDS[1:], "%"),
         note="Delete: without the word. Swap: with another in its place. Move: its vector moved by "
         "up to its length, a lower bound.",

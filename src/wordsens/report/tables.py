@@ -18,9 +18,10 @@ from wordsens.sweeps.sweep import study_named
 _SHORT = 60
 
 
-def part_view(part: Part, pictures: Sequence[Picture] = ()) -> View:
-    """The findings, figures and tables of one experiment's records, under its name."""
-    title = part.name.replace("-", " ").capitalize()
+def part_view(part: Part, pictures: Sequence[Picture] = (), run: str = "") -> View:
+    """The findings, figures and tables of one experiment's records, under its name, after that of
+    the run where there are several."""
+    title = f"{run}: " * bool(run) + part.name.replace("-", " ").capitalize()
     given = [each for each in part.done if part.name == "sensitivity" and each["text"] == GIVEN]
     parts = _given(given) if given else []
     study = study_named(part.name)
@@ -56,16 +57,13 @@ def _given(records: Sequence[Any]) -> list[Any]:
         "bound": [record["rigor"] for record in ordered],
         "predicted for": [_predicted_for(record) for record in ordered],
     }
-    known = {
-        name: cells for name, cells in columns.items() if any(cell is not None for cell in cells)
-    }
     note = (
         "S: the farthest movement found when one word's vector moves by at most the radius, a "
         "lower bound. At most: an upper bound. Predicted: theory for large d, not a bound. "
         "Converged: the share of words whose search ended at a local maximum."
     )
     units = {"converged": "%"}
-    table = compact(Table("Texts that were given", known, units, note, coloured=("S",)))
+    table = compact(Table("Texts that were given", columns, units, note, coloured=("S",)))
     values: dict[Any, list[tuple[str, float]]] = {}
     for record in records:
         values.setdefault(record.get("text_content"), []).append((record["map"], record["value"]))

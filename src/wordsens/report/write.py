@@ -1,7 +1,6 @@
 """Writing a report: from folders to one page, or one Markdown file."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,7 @@ def report_view(runs: Sequence[Run], *, pictures: bool = True) -> View:
     for run in runs:
         for part in run.parts:
             drawn = _pictures(part, f"f{len(parts)}") if pictures else []
-            view = part_view(part, drawn)
-            name = f"{run.name}: " * (len(runs) > 1) + view.headline
-            parts.append(replace(view, headline=name))
+            parts.append(part_view(part, drawn, run.name * (len(runs) > 1)))
     return View("", (*parts, texts_section(runs), provenance_section(runs)))
 
 
