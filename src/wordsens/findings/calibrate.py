@@ -67,12 +67,8 @@ def in_distance(calibration: Calibration, name: str) -> str:
 
 def _kinds(calibration: Calibration) -> Table:
     rows, limit = calibration.kinds, f"at most ({percent(calibration.confidence)})"
-    columns = {
-        "kind": [row["kind"] for row in rows],
-        "opposites": [row["pairs"] for row in rows],
-        "pass": [row["hits"] for row in rows],
-        limit: [row["limit"] for row in rows],
-    }
+    keys = {"kind": "kind", "opposites": "pairs", "pass": "hits", limit: "limit"}
+    columns = {name: [row[key] for row in rows] for name, key in keys.items()}
     return Table("", columns, units={limit: "%"}, most=len(rows))
 
 

@@ -79,14 +79,12 @@ def _origin(run: Run, name: str) -> list[Any]:
 
 
 def _values(run: Run, column: str, render: Callable[[Any], str] = str) -> str:
-    """The different values of a column, the most frequent first; numbers in order."""
+    """The different values of a column, the most frequent first."""
     known = (record.get(column) for record in run.records)
     counts = Counter(value for value in known if value not in (None, ""))
-    ordered = [value for value, _ in counts.most_common()]
-    if all(isinstance(value, int) for value in ordered):
-        ordered.sort()
+    named = [render(value) for value, _ in counts.most_common(LISTED)]
     more = f" and {len(counts) - LISTED:,} more" if len(counts) > LISTED else ""
-    return ", ".join(map(render, ordered[:LISTED])) + more
+    return ", ".join(named) + more
 
 
 def _versions(libraries: str) -> str:

@@ -42,13 +42,11 @@ def _pictures(part: Part, prefix: str) -> list[Picture]:
     records allow none."""
     texts = part.frame.get("text")
     records: Any = part.frame if texts is None else part.frame[texts != GIVEN]
-    if records.empty:
-        return []
     try:
         figures = of_experiment(records)
         if part.name == "sensitivity":
             figures |= along_axes(records, besides=("n", "d", "depth"))
-    except InputError:  # more series than a figure tells apart
+    except InputError:  # nothing to draw, or more series than a figure tells apart
         return []
     return [
         picture(figure, prefix=f"{prefix}-{number}")
