@@ -237,7 +237,5 @@ def _brief(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, (tuple, list)):
-        simple = all(isinstance(part, (str, int, float)) for part in value)
-        if not simple or len(value) > 3:
-            return f"<{len(value)} entries>"
+        return f"<{len(value)} entries>"
     return reprlib.repr(value)

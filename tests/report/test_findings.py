@@ -8,10 +8,10 @@ import torch
 
 from tests.report.conftest import write_records
 from wordsens import RandomFeatures, SearchPlan, gaussian_text, word_sensitivity
-from wordsens.display.view import Finding, Table
-from wordsens.report.comparison import comparison
+from wordsens.display.view import Finding, Table, View
 from wordsens.report.load import load_runs
 from wordsens.report.tables import part_view
+from wordsens.report.write import report_view
 from wordsens.sensitivity.measured import MeasuredMap, MeasuredText, texts_view
 
 
@@ -104,25 +104,13 @@ def test_bounds_are_called_certified_only_where_those_of_every_map_are():
             assert ("certified" in shown.parts[0].note) == (likely not in results)
 
 
-def test_two_runs_are_compared_with_an_error(tmp_path, make_record):
-    for name, shift in (("a", 0.0), ("b", 1.0), ("c", 0.02)):
-        write_records(
-            tmp_path / name,
-            [
-                make_record(
-                    n=n,
-                    draw=draw,
-                    value=2.0 + shift * (n == 40) + 0.05 * draw,
-                    source=f"{n} {draw}",
-                )
-                for n in (10, 40)
-                for draw in range(4)
-            ],
-        )
-    table = comparison(load_runs([tmp_path / name for name in "abc"]))
-    ab, ac, bc = table.columns["difference"]
-    assert table.columns["n"] == [40] * 3  # the longest that both have
-    assert (ab.value, bc.value) == (pytest.approx(1.0), pytest.approx(-0.98))
-    assert ab.low > 0.5 and bc.high < -0.5
-    assert ac.low < 0 < ac.high
-    assert "no difference is claimed" in table.note
+def test_a_report_of_two_runs_shows_each_by_itself(tmp_path, make_record):
+    for name, value in (("before", 2.0), ("after", 0.5)):
+        records = [make_record(n=n, draw=draw, value=value) for n in (10, 40) for draw in range(3)]
+        write_records(tmp_path / name, records)
+    parts = report_view(load_runs([tmp_path / "before", tmp_path / "after"]), pictures=False).parts
+    for name, value in (("before", 2.0), ("after", 0.5)):
+        sections = [part for part in parts if isinstance(part, View)]
+        (section,) = [part for part in sections if part.headline == f"{name}: Sensitivity"]
+        table = next(part for part in section.parts if isinstance(part, Table))
+        assert set(table.columns["S"]) == {value}

@@ -7,7 +7,7 @@ import pytest
 from tests.report.conftest import write_records
 from wordsens.display.view import STRONGEST, ColouredWord, Words
 from wordsens.report.load import load_runs
-from wordsens.report.texts import text_sections
+from wordsens.report.texts import texts_section
 from wordsens.text.whole_words import reading_words
 
 
@@ -45,7 +45,7 @@ def given(make_record):
 
 
 def parts_of(folder, *records):
-    (section,) = text_sections(load_runs([write_records(folder, records)]))
+    section = texts_section(load_runs([write_records(folder, records)]))
     return section.parts
 
 
@@ -109,16 +109,14 @@ def test_texts_of_which_few_words_were_searched_make_room_for_whole_ones(tmp_pat
     assert titles == ["RAF (softmax): the command line"]
 
 
-def test_texts_are_counted_once_the_most_sensitive_first_and_attention_before_other_maps(
-    tmp_path, given
-):
+def test_texts_are_counted_once_the_most_sensitive_first_of_texts_and_of_maps(tmp_path, given):
     most = {1: 3.0, 2: 4.0, 3: 3.0, 4: 9.0, 5: 1.0, 10: 3.0, 11: 5.0}
     records = [
         given(f"one {at}", source=f"text {at}", map=name, per_word=(value, 0.1, 0.1), value=value)
         for at in most
         for name, value in (("rf", 0.2), ("relu-raf", 0.5), ("raf", most[at]))
     ]
-    (section,) = text_sections(load_runs([write_records(tmp_path, records)]))
+    section = texts_section(load_runs([write_records(tmp_path, records)]))
     titles = [part.title for part in section.parts if isinstance(part, Words)]
     assert titles[::3] == [f"RAF (softmax): text {at}" for at in (4, 11, 2, 1, 3, 10)]
     assert [title.partition(":")[0] for title in titles[:3]] == ["RAF (softmax)", "ReLU-RAF", "RF"]

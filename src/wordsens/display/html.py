@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from wordsens.display.numbers import minus
-from wordsens.display.view import STRONGEST, Table, View, level
+from wordsens.display.view import LEVELS, STRONGEST, View, level
 from wordsens.files import packaged_text
 
 
@@ -21,8 +21,9 @@ def html_page(view: View, *, title: str, heading: str, version: str) -> str:
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
-    names = {"title": title, "heading": heading, "policy": policy, "version": version}
-    return _render(view, style, inline=False, **names)
+    return _render(
+        view, style, inline=False, title=title, heading=heading, policy=policy, version=version
+    )
 
 
 def html_part(view: View) -> str:
@@ -31,8 +32,12 @@ def html_part(view: View) -> str:
 
 
 def html_fragment(view: View) -> str:
-    """One element for a notebook, whose words keep their colours where style sheets are dropped."""
-    return _render(view, _notebook_style(), inline=True)
+    """One element for a notebook, whose words keep their colours where style sheets are dropped.
+
+    It has the first part of the style sheet: fifty results are fifty copies.
+    """
+    style = packaged_text("display/style.css").partition("/* A notebook")[0]
+    return _render(view, style, inline=True)
 
 
 def _render(view: View, style: str, *, inline: bool, title: str = "", **names: Any) -> str:
@@ -52,40 +57,9 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"raised": raised, "minus": minus, "rows": _rows}
-    environment.globals |= {"shade": _shade, "levels": range(9)}
+    environment.filters["minus"] = minus
+    environment.globals |= {"shade": _shade, "levels": range(LEVELS)}
     return environment
-
-
-def _rows(table: Table) -> list[list[dict[str, Any]]]:
-    """The cells of each row: their text, the pieces of a marked one, the shade of a coloured one,
-    and whether they belong to a column of numbers."""
-    columns = []
-    for name, texts in table.texts().items():
-        number = table.is_number(name)
-        columns.append(
-            [
-                {
-                    "text": text,
-                    "pieces": getattr(value, "pieces", None),
-                    "value": value if name in table.coloured else None,
-                    "number": number,
-                }
-                for text, value in zip(texts, table.columns[name], strict=True)
-            ]
-        )
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def raised(text: str) -> Any:
-    """The text, escaped, with its exponents raised.
-
-    >>> print(raised("n^−0.5 < 1"))
-    n<sup>−0.5</sup> &lt; 1
-    """
-    from markupsafe import Markup, escape
-
-    return Markup(re.sub(r"\^([\d.\N{MINUS SIGN}]*\d)", r"<sup>\1</sup>", str(escape(minus(text)))))
 
 
 def _shade(
@@ -108,11 +82,3 @@ def _light_shades() -> dict[str, str]:
     """The style sheet's light colours by class."""
     css = packaged_text("display/style.css")
     return dict(re.findall(r"\.([sf]\d) \{ background: light-dark\((#\w+),", css))
-
-
-@cache
-def _notebook_style() -> str:
-    """What a notebook needs of the style sheet, short: fifty results are fifty copies."""
-    css = packaged_text("display/style.css").partition("/* page */")[0]
-    unneeded = r"/\*.*?\*/|--c\d: [^;]*;|\n  \.([fs]\d|w)\b[^\n]*"
-    return re.sub(r"\s+", " ", re.sub(unneeded, "", css, flags=re.DOTALL))

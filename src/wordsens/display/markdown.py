@@ -38,7 +38,7 @@ def _part(part: Any, depth: int) -> Iterator[str]:
         yield f"\n{'#' * depth} {escaped(part.title)}\n" if part.title else ""
         columns = part.texts()
         yield _row(map(part.heading, columns))
-        yield _row(("---:" if part.is_number(name) else "---") for name in columns)
+        yield _row(("---:" if name in part.numeric else "---") for name in columns)
         yield from (_row(row) for row in zip(*columns.values(), strict=True))
         if part.note:
             yield f"\n{escaped(part.note)}"

@@ -130,21 +130,23 @@ def _print_table(table: Table, console: Console, *, rows: int) -> None:
         console.print(Text(table.title, style="bold"))
     columns = {name: cells[:rows] for name, cells in table.texts().items()}
     gap = 2 if console.width >= 100 else 1
-    headings = {name: table.heading(name) for name in columns}
-    shown = _fitting(table, columns, headings, console.width, gap)
-    if len(shown) < len(columns):
-        headings = {name: _stacked(headings[name], cells) for name, cells in columns.items()}
-        shown = _fitting(table, columns, headings, console.width, gap)
     grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
-    for name in shown:
-        number = table.is_number(name)
+    left = console.width - 1  # rich makes a full line one cell too wide
+    for name, cells in columns.items():
+        number = name in table.numeric
+        heading = _stacked(table.heading(name), cells)
+        least = max(map(cell_len, [*cells, *heading.splitlines()]), default=0)
+        left -= (least if number else min(least, _LEAST_TEXT)) + gap * bool(grid.columns)
+        if left < 0 and grid.columns:
+            break
         grid.add_column(
-            Text(headings[name]),
+            Text(heading),
             justify="right" if number else "left",
             no_wrap=number,
-            min_width=min(_LEAST_TEXT, max(map(cell_len, [*columns[name], ""]))),
+            min_width=min(_LEAST_TEXT, max(map(cell_len, [*cells, ""]))),
             overflow="fold",
         )
+    shown = list(columns)[: len(grid.columns)]
     for row in range(min(rows, len(table))):
         grid.add_row(*(_cell(table, name, columns[name][row], row) for name in shown))
     console.print(grid, crop=False)
@@ -160,22 +162,6 @@ def _stacked(heading: str, cells: Sequence[str]) -> str:
     """The heading in lines that are no wider than the cells or its longest word."""
     width = max(map(cell_len, [*cells, *heading.split()]), default=1)
     return fill(heading, max(width, 1), break_long_words=False, break_on_hyphens=False)
-
-
-def _fitting(
-    table: Table, columns: dict[str, list[str]], headings: dict[str, str], width: int, gap: int
-) -> list[str]:
-    """The columns that have room beside each other; the first always has."""
-    shown: list[str] = []
-    left = width - 1  # rich makes a full line one cell too wide
-    for name, cells in columns.items():
-        heading = max(map(cell_len, headings[name].splitlines()), default=0)
-        least = max([heading, *map(cell_len, cells)])
-        left -= (least if table.is_number(name) else min(least, _LEAST_TEXT)) + gap * bool(shown)
-        if left < 0 and shown:
-            break
-        shown.append(name)
-    return shown
 
 
 def _cell(table: Table, name: str, text: str, row: int) -> Text:

@@ -94,15 +94,26 @@ class Table:
         return name if unit in ("", "%", "+") else f"{name} ({unit})"
 
     def texts(self) -> dict[str, list[str]]:
-        """The cells of every column as text."""
+        """The cells as text, without columns that have no value."""
         return {
-            name: column(cells, self.units.get(name, "")) for name, cells in self.columns.items()
+            name: column(cells, self.units.get(name, ""))
+            for name, cells in self.columns.items()
+            if any(cell is not None for cell in cells)
         }
 
-    def is_number(self, name: str) -> bool:
-        """True where every cell that is not empty is a number."""
-        known = [cell for cell in self.columns[name] if cell is not None and cell != ""]
-        return bool(known) and not any(isinstance(cell, str | Marked | bool) for cell in known)
+    @property
+    def numeric(self) -> list[str]:
+        """The columns whose cells are numbers, as far as they are not empty."""
+        known = {
+            name: [cell for cell in cells if cell is not None and cell != ""]
+            for name, cells in self.columns.items()
+        }
+        texts = str | Marked | bool
+        return [
+            name
+            for name, cells in known.items()
+            if cells and not any(isinstance(cell, texts) for cell in cells)
+        ]
 
 
 @dataclass(frozen=True)

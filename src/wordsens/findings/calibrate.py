@@ -6,7 +6,6 @@ import math
 from wordsens.display.numbers import Estimate, as_sentences, column, decimals, percent, plural
 from wordsens.display.view import Chart, Table, View
 from wordsens.evaluation.calibrate import Calibration, OperatingPoint
-from wordsens.intervals import ends
 
 
 def view(calibration: Calibration, distance: str = "") -> View:
@@ -23,10 +22,10 @@ def _sentence(calibration: Calibration) -> str:
     point, count = calibration.point, int(calibration.scored.opposite.sum())
     budget, confidence = percent(calibration.budget), percent(calibration.confidence)
     if point.threshold is not None:
-        guarded = " and the guard" if calibration.guard else ""
+        behind = " and the guard" if calibration.guard else ""
         whose = "package's " if calibration.scored.has_stand_ins else ""
         return (
-            f"With the threshold {decimals(point.threshold)}{guarded}, {calibration.model} keeps "
+            f"With the threshold {decimals(point.threshold)}{behind}, {calibration.model} keeps "
             f"{_kept(point)} of the {whose}near-duplicates, and {point.hits} of {count} opposites "
             f"pass as the same: at most {budget} of opposites like these, at {confidence} "
             "confidence."
@@ -40,11 +39,12 @@ def _sentence(calibration: Calibration) -> str:
             f"confidence it takes {calibration.needed} of which none passes; {count} can show "
             f"{best} at best."
         )
-    other = calibration.point_at(calibration.budget, guard=not calibration.guard)
-    if other.threshold is None:
+    guarded = calibration.point_at(calibration.budget, guard=True)
+    if guarded.threshold is None:
         return f"{sentence}."
-    way = "without the guard" if calibration.guard else "with the guard"
-    return f"{sentence}; {way} {decimals(other.threshold)} does and keeps {_kept(other)}."
+    return (
+        f"{sentence}; with the guard {decimals(guarded.threshold)} does and keeps {_kept(guarded)}."
+    )
 
 
 def _kept(point: OperatingPoint) -> str:
@@ -67,12 +67,8 @@ def in_distance(calibration: Calibration, name: str) -> str:
 
 def _kinds(calibration: Calibration) -> Table:
     rows, limit = calibration.kinds, f"at most ({percent(calibration.confidence)})"
-    columns = {
-        "kind": [row["kind"] for row in rows],
-        "opposites": [row["pairs"] for row in rows],
-        "pass": [row["hits"] for row in rows],
-        limit: [row["limit"] for row in rows],
-    }
+    keys = {"kind": "kind", "opposites": "pairs", "pass": "hits", limit: "limit"}
+    columns = {name: [row[key] for row in rows] for name, key in keys.items()}
     return Table("", columns, units={limit: "%"}, most=len(rows))
 
 
@@ -103,15 +99,12 @@ def _chart(calibration: Calibration) -> Chart:
     """The share of near-duplicates that is kept under every limit of false hits."""
     least, most = min(calibration.budget, 0.002), max(calibration.budget, 0.5)
     limits = [least * (most / least) ** (step / 199) for step in range(200)]
-    columns: dict[str, list] = {"limit": [], "kept": [], "kept low": [], "kept high": [], "use": []}
-    for guard, name in ((False, "threshold alone"), (True, "threshold and guard")):
-        points = [calibration.point_at(limit, guard=guard) for limit in limits]
-        columns["limit"] += limits
-        recalls = [point.recall or Estimate(0.0, 0.0, 0.0) for point in points]
-        columns["kept"] += [recall.value for recall in recalls]
-        columns["kept low"] += [ends(recall)[0] for recall in recalls]
-        columns["kept high"] += [ends(recall)[1] for recall in recalls]
-        columns["use"] += [name] * len(limits)
+    none = Estimate(0.0, 0.0, 0.0)
+    rows = [
+        (limit, calibration.point_at(limit, guard=guard).recall or none, name)
+        for guard, name in ((False, "threshold alone"), (True, "threshold and guard"))
+        for limit in limits
+    ]
     upper = (
         f"upper limit of the share of opposites that pass ({calibration.confidence:g} confidence)"
     )
@@ -120,7 +113,6 @@ def _chart(calibration: Calibration) -> Chart:
         "y": "kept",
         "colour": "use",
         "log": "x",
-        "steps": True,
         "band": ("kept low", "kept high"),
         "limits": (0, 1),
         "guides": {f"budget {calibration.budget:g}": [(calibration.budget, None)]},
@@ -128,4 +120,5 @@ def _chart(calibration: Calibration) -> Chart:
         "caption": "Each budget at its smallest threshold; 0 where no threshold keeps it. Bands: "
         "95 % confidence intervals.",
     }
-    return Chart("lines", columns, options)
+    columns = zip(("limit", "kept", "use"), zip(*rows, strict=True), strict=True)
+    return Chart("lines", dict(columns), options)

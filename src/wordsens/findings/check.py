@@ -59,8 +59,20 @@ def view(check: Check, *, pairs: str = "worst", verbose: bool = False) -> View:
         )
         for name, same in (("Opposites", False), ("Near-duplicates", True))
     ]
-    tables += [_kinds_table(check), _near_table(check, verbose), _length_table(check)]
-    tables.append(_drop_table(check))
+    shares = sorted(check.near_duplicates.items(), key=lambda row: row[1].value)
+    near = Table.of_rows(
+        "Near-duplicates by kind",
+        ("kind", "pairs", "accepted"),
+        [(kind, share.n, share) for kind, share in shares],
+        units={"accepted": "%"},
+        most=len(shares) if verbose else _NEAR,
+    )
+    drops = Table.of_rows(
+        "AUC since the baseline",
+        ("kind", *_SIDES),
+        [(kind, *(drop[name] for name in _SIDES)) for kind, drop in check.drops.items()],
+    )
+    tables += [_kinds_table(check), near, _length_table(check), drops]
     if pairs != "none":
         rows = [_plainest(check, row.kind) for row in check.rows]
         tables.append(_pairs_table(check, "The plainest opposite of each kind", rows))
@@ -139,8 +151,7 @@ def _kinds_table(check: Check) -> Table:
         )
     columns["above chance"] = [above_chance(row) for row in rows]
     columns["AUC"] = [row.auc for row in rows]
-    if any(row.auc_far is not None for row in rows):
-        columns["AUC far"] = [row.auc_far and row.auc_far.value for row in rows]
+    columns["AUC far"] = [row.auc_far and row.auc_far.value for row in rows]
     units = {"false hits": "%", "with guard": "%"}
     return Table("", columns, units=units, note=note, most=len(rows))
 
@@ -154,14 +165,6 @@ def above_chance(row: KindRow) -> str:
     return "no, worse" if high < CHANCE else "unsure"
 
 
-def _near_table(check: Check, verbose: bool) -> Table:
-    """Recall by kind, the lowest first."""
-    shares = sorted(check.near_duplicates.items(), key=lambda row: row[1].value)
-    rows = [(kind, share.n, share) for kind, share in shares]
-    options = {"units": {"accepted": "%"}, "most": len(rows) if verbose else _NEAR}
-    return Table.of_rows("Near-duplicates by kind", ("kind", "pairs", "accepted"), rows, **options)
-
-
 def _length_table(check: Check) -> Table:
     """False hits by length; no row where all pairs are of one."""
     lengths = list(dict.fromkeys(row.length for row in check.lengths))
@@ -172,11 +175,6 @@ def _length_table(check: Check) -> Table:
     }
     units = dict.fromkeys(lengths, "%")
     return Table("False hits by length of the texts", columns, units=units, most=len(kinds))
-
-
-def _drop_table(check: Check) -> Table:
-    rows = [(kind, *(drop[name] for name in _SIDES)) for kind, drop in check.drops.items()]
-    return Table.of_rows("AUC since the baseline", ("kind", *_SIDES), rows)
 
 
 def _pairs_table(

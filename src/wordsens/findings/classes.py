@@ -6,10 +6,11 @@ from wordsens.display.numbers import plural
 from wordsens.display.view import Marked, Table, View
 from wordsens.evaluation.classes import FIELDS, ClassFlips
 from wordsens.evaluation.text_scores import words_read
-from wordsens.text.whole_words import Span
+from wordsens.findings.check import around
+from wordsens.text.whole_words import without
 
-# Words that are shown, and the letters of their text on either side.
-_SHOWN, _AROUND = 10, 40
+# Words that are shown.
+_SHOWN = 10
 
 
 def view(flips: ClassFlips) -> View:
@@ -17,7 +18,7 @@ def view(flips: ClassFlips) -> View:
     deletion flips a label in their texts, and how often."""
     shares = Table(
         "Share of the texts whose label one word changes",
-        {name: cells for name, cells in flips.columns().items() if any(cells)},
+        flips.columns(),
         units=dict.fromkeys(FIELDS[1:], "%"),
         note="Delete: without the word. Swap: with another in its place. Move: its vector moved by "
         "up to its length, a lower bound.",
@@ -25,8 +26,10 @@ def view(flips: ClassFlips) -> View:
     deleted = flips.by("delete")
     flipping = sorted((word for word in deleted if word.label), key=lambda word: word.change)
     flipped = len({word.text for word in flipping})
-    answer = f"deleting one word changes the label of {flipped} of {len(flips.texts)} texts"
-    headline = [f"{flips.model}: {answer}"]
+    headline = [
+        f"{flips.model}: deleting one word changes the label of {flipped} of "
+        f"{len(flips.texts)} texts"
+    ]
     if flips.left_out:
         number, reason = flips.left_out[0]
         count = plural(len(flips.left_out), "text")
@@ -37,11 +40,12 @@ def view(flips: ClassFlips) -> View:
     examples = [
         (
             word.word,
-            Marked(_around(flips.texts[word.text], word.span), (word.word,)),
+            Marked(around(text, without(text, word.span)), (word.word,)),
             f"{flips.labels[word.text]} -> {word.label}",
             word.change,
         )
         for word in flipping[:_SHOWN]
+        for text in [flips.texts[word.text]]
     ]
     words = Table.of_rows(
         "Words whose deletion changes the label (one change)",
@@ -59,8 +63,3 @@ def view(flips: ClassFlips) -> View:
     )
     parts = (shares, words, counts)
     return View("; ".join(headline), parts, failures=flips.failures, notes=flips.notes)
-
-
-def _around(text: str, span: Span) -> str:
-    start, stop = span
-    return " ".join(text[max(0, start - _AROUND) : stop + _AROUND].split())

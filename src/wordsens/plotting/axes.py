@@ -11,10 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from wordsens.display.numbers import MINUS, Estimate, column
+from wordsens.display.numbers import Estimate, column
 from wordsens.plotting.style import COLUMN_INCHES, GUIDE, PAGE_INCHES, Style, StyledFigure
 
 # The most letters in a line of a legend; a figure with longer names is a page wide.
@@ -60,7 +60,6 @@ def marks(
     label: str,
     *,
     joined: bool,
-    steps: bool,
     aside: float,
 ) -> None:
     """Draw numbers with their intervals.
@@ -69,7 +68,6 @@ def marks(
         rows: x, y, the ends of its interval, `low` and `high`, and `about`, what a page says of a
             mark; by default the number.
         joined: whether a line joins the marks.
-        steps: whether it is level from each x to the next.
         aside: points to the right, so that series hide no intervals of each other.
     """
     colour, marker, hollow = style
@@ -83,7 +81,6 @@ def marks(
         color=colour,
         elinewidth=0.8,
         linestyle="-" if joined else "none",
-        drawstyle="steps-post" if steps else "default",
         fillstyle="none" if hollow else "full",
         label=plain(label) or "_",
     )
@@ -129,7 +126,7 @@ def ticks(axis: Axis, values: Sequence[Any], *, every: bool = True) -> None:
     on a logarithmic axis of other numbers."""
     places, logarithmic = sorted(set(values)), axis.get_scale() == "log"
     counts = bool(places) and all(isinstance(place, Integral) for place in places)
-    few = every and counts and len(places) <= 8 and all(map(_is_round, places))
+    few = every and counts and len(places) <= 8
     gaps = np.diff(np.log(places) if few and logarithmic else places)
     if few and (gaps >= _LEAST_GAP * gaps.sum()).all():
         axis.set_major_locator(FixedLocator(places))
@@ -139,17 +136,7 @@ def ticks(axis: Axis, values: Sequence[Any], *, every: bool = True) -> None:
         axis.set_major_locator(MaxNLocator(integer=True))
     if logarithmic:
         axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", MINUS)))
-
-
-def _is_round(count: int) -> bool:
-    """True for a number that a person would write at an axis: one or two digits before its zeros,
-    or a small number doubled again and again.
-
-    >>> [count for count in (16, 39, 151, 250, 301, 384, 81920) if _is_round(count)]
-    [16, 39, 250, 384, 81920]
-    """
-    return len(str(count).rstrip("0")) <= 2 or count < 10 * (count & -count)
+        axis.set_major_formatter("{x:g}")
 
 
 def round_values(low: float, high: float) -> list[float]:

@@ -92,7 +92,6 @@ def lines(
     guides: Mapping[str, Sequence[tuple[float | None, float | None]]] | None = None,
     limits: tuple[float | None, float | None] = (None, None),
     joined: bool = True,
-    steps: bool = False,
     share_y: bool = True,
     labels: Mapping[str, str] | None = None,
     title: str = "",
@@ -118,7 +117,6 @@ def lines(
             such as (0.5, None) for a vertical line.
         limits: of y; an end may be None.
         joined: whether lines join the marks.
-        steps: whether lines are level from each x to the next.
         share_y: whether all panels have one scale of y.
         labels: the names of columns, series and panels in the figure, where they differ.
         title: above the panels.
@@ -156,8 +154,8 @@ def lines(
         for number, name in enumerate(names):
             curve, ink = part[part["series"] == name], styles[name][0]
             aside = apart * (number - (len(names) - 1) / 2)
-            look = {"joined": joined and curve["fit"].isna().all(), "steps": steps, "aside": aside}
-            marks(axes, curve, styles[name], name, **look)
+            is_joined = joined and curve["fit"].isna().all()
+            marks(axes, curve, styles[name], name, joined=is_joined, aside=aside)
             for role, look in _LINES.items():
                 line = curve.dropna(subset=role)
                 if len(line):
@@ -165,8 +163,7 @@ def lines(
             shaded = curve.dropna(subset=["bottom", "top"])
             if len(shaded):
                 ends = [shaded[role].tolist() for role in ("x", "bottom", "top")]
-                step = "post" if steps else None
-                axes.fill_between(*ends, step=step, color=ink, alpha=0.2, linewidth=0)
+                axes.fill_between(*ends, color=ink, alpha=0.2, linewidth=0)
         for name, places in (guides or {}).items():
             guide(axes, places, name)
         first: Any = axes.get_subplotspec()
@@ -298,10 +295,16 @@ def heat(
         image: Any = None
         beside = [pairs[head] for head in shared["panel"].unique()]
         for head, cells in shared.groupby("panel", sort=False):
-            image = _matrix(pairs[head], cells, most)
-            pairs[head].set_title(plain(head))
+            axes = pairs[head]
+            matrix = np.full((max(cells["y"]) + 1, max(cells["x"]) + 1), np.nan)
+            matrix[cells["y"].tolist(), cells["x"].tolist()] = cells["value"]
+            image = axes.imshow(matrix, cmap=_SIGNED, vmin=-most, vmax=most)
+            axes.set_title(plain(head))
+            axes.grid(False)
+            axes.tick_params(length=0)
+            axes.spines[:].set_visible(True)
             if names is not None:
-                _name_cells(pairs[head], names[str(head)], bold)
+                _name_cells(axes, names[str(head)], bold)
         look = {"location": "bottom", "aspect": 15 * len(beside), "shrink": 0.8}
         key = figure.colorbar(image, ax=beside, label=plain(label), **look)
         key.ax.set_xlim(-most if least < 0 else 0, most)
@@ -309,21 +312,12 @@ def heat(
     return figure
 
 
-def _matrix(axes: Axes, cells: Any, most: float) -> Any:
-    matrix = np.full((max(cells["y"]) + 1, max(cells["x"]) + 1), np.nan)
-    matrix[cells["y"].tolist(), cells["x"].tolist()] = cells["value"]
-    axes.grid(False)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(True)
-    return axes.imshow(matrix, cmap=_SIGNED, vmin=-most, vmax=most)
-
-
 def _name_cells(axes: Axes, names: Sequence[str], bold: Sequence[int]) -> None:
     written = [plain(name) for name in names] if len(names) <= _MOST_TOKENS else []
     axes.set_xticks(range(len(written)), written, rotation=90)
     axes.set_yticks(range(len(written)), written)
-    for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
-        for place in bold if written else ():
+    for place in bold if written else ():
+        for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
             labels[place].set_fontweight("bold")
 
 

@@ -35,21 +35,18 @@ def svg(figure: Figure, *, prefix: str = "figure") -> str:
     figure.savefig(
         file, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
     )
-    root = ElementTree.fromstring(file.getvalue())
+    drawing = re.sub(r"<style.*?</style>", "", file.getvalue(), flags=re.DOTALL)
+    root = ElementTree.fromstring(drawing)
     for gid, titles in getattr(figure, "titles", {}).items():
         marks = root.findall(f".//*[@id='{gid}']//{{{_SVG}}}use")
         for mark, title in zip(marks, titles, strict=False):
             ElementTree.SubElement(mark, f"{{{_SVG}}}title").text = title
-    for parent in list(root.iter()):
-        for child in list(parent):
-            name = child.tag.removeprefix(f"{{{_SVG}}}")
-            if name in ("metadata", "style") or (name == "defs" and not len(child)):
-                parent.remove(child)
-        parent.attrib |= _presentation(parent.attrib.pop("style", ""))
-        for name, value in parent.attrib.items():
+    for element in root.iter():
+        element.attrib |= _presentation(element.attrib.pop("style", ""))
+        for name, value in element.attrib.items():
             value = _PAGE_COLOURS.get(value.lower(), value)
             value = f"{prefix}-{value}" if name == "id" else value
-            parent.set(name, re.sub(r"^(url\(#|#(?=\D))", rf"\g<1>{prefix}-", value))
+            element.set(name, re.sub(r"^(url\(#|#(?=\D))", rf"\g<1>{prefix}-", value))
     kind = "column" if figure.get_figwidth() <= COLUMN_INCHES * 1.3 else "page"
     root.attrib = {"class": f"plot {kind}", "viewBox": root.attrib["viewBox"]}
     ElementTree.register_namespace("", _SVG)
@@ -68,8 +65,9 @@ def _presentation(css: str) -> dict[str, str]:
     return declared
 
 
-def picture(figure: Figure, *, title: str = "", prefix: str = "figure") -> Picture:
-    """The figure with its caption, for a page; its own title is left to the page."""
+def picture(figure: Figure, *, prefix: str = "figure") -> Picture:
+    """The figure for a page, which shows its title and caption."""
+    title = figure.get_suptitle().replace(r"\$", "$")
     figure.suptitle("")
     return Picture(title, svg(figure, prefix=prefix), getattr(figure, "caption", ""))
 

@@ -150,8 +150,8 @@ def series_along(
     if by is None:
         varying = varying_columns(done, besides=(x, *_OF_MAP))
         by = [name for name in varying if done.groupby(x)[name].nunique(dropna=False).max() > 1]
-    numbers: Any = pd.to_numeric(done[y], errors="coerce")
-    done = done[done[x].notna() & numbers.notna()]
+    numbers = pd.to_numeric(done[y], errors="coerce")
+    done = done.assign(**{y: numbers}).dropna(subset=[x, y])
     if done.empty:
         raise InputError(
             f"{argument('y')} (={y!r}) is no number of any finished record that has {x}; run the "
@@ -159,7 +159,8 @@ def series_along(
         )
     besides = (x, *by, *(_OF_MAP if "map" in by else ()))
     keys = list(by) or ["records"]
-    done = done.assign(records="all records", text_name=done.get("source", done["cell"]))
+    owner = done.get("source", done["cell"]).fillna(done["cell"])
+    done = done.assign(records="all records", owner=owner)
     done = done.sort_values([*keys, x], key=lambda cells: cells.map(rank), kind="stable")
     for place, part in done.groupby([*keys, x], dropna=False, sort=False):
         for name, values in varying_columns(part, besides=besides).items():
@@ -168,18 +169,17 @@ def series_along(
                 f"{place[-1]} ({', '.join(map(str, values[:4]))}), and they would be averaged; add "
                 f"{name} to it, or choose some with {name}=..."
             )
-    points = means(done, [*keys, x], {y: y}).drop(columns="draws")
-    series = []
+    points, series = [], []
     for _, part in done.groupby(keys, dropna=False, sort=False):
-        texts = part["text_name"].fillna(part["cell"])
-        exponent, constant = power_law(list(part[x]), list(part[y]), list(texts)) or (None, 0.0)
-        places = list(part[x])
-        cells = {"from": places[0], "to": places[-1], "texts": texts.nunique()}
-        series.append({name: part[name].iloc[0] for name in keys} | cells | {"exponent": exponent})
+        curve = means(part, [*keys, x], {y: y}).drop(columns="draws").assign(fit=None)
+        places, values, texts = (part[name].tolist() for name in (x, y, "owner"))
+        exponent, constant = power_law(places, values, texts) or (None, 0.0)
         if exponent is not None:
-            here = (points[keys].astype(str) == part[keys].astype(str).iloc[0]).all(axis=1)
-            points.loc[here, "fit"] = constant * points[x][here].astype(float) ** exponent.value
-    return points if "fit" in points else points.assign(fit=None), pd.DataFrame(series)
+            curve["fit"] = constant * curve[x].astype(float) ** exponent.value
+        points.append(curve)
+        cells = {"from": places[0], "to": places[-1], "texts": len({*texts})}
+        series.append({name: part[name].iloc[0] for name in keys} | cells | {"exponent": exponent})
+    return pd.concat(points, ignore_index=True), pd.DataFrame(series)
 
 
 def column_title(records: "DataFrame", name: str) -> str:

@@ -1,5 +1,6 @@
 """From folders to runs: the records of every kind that a folder holds, read and never written."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,14 +74,8 @@ def load_runs(folders: Iterable[str | Path]) -> list[Run]:
         raise InputError(
             f"{argument('folders')} names no folder; give the --out of a measure, paper or sweep"
         )
-    whole = [path.resolve().parts for path in paths]
-    depths = range(1, max(map(len, whole)))
-    apart = (deep for deep in depths if len({parts[-deep:] for parts in whole}) == len(whole))
-    deep = next(apart, 0)
-    return [
-        _load(path, readable("/".join(parts[-deep:])))
-        for path, parts in zip(paths, whole, strict=True)
-    ]
+    common = os.path.commonpath([path.resolve().parent for path in paths])
+    return [_load(path, readable(path.resolve().relative_to(common).as_posix())) for path in paths]
 
 
 def _load(path: Path, name: str) -> Run:

@@ -60,7 +60,7 @@ def _origin(run: Run, name: str) -> list[Any]:
             "; ".join(f"{count:,} {study} {status}" for (study, status), count in counts.items()),
         ),
         *((fact, _values(run, column)) for fact, column in _COLUMNS.items()),
-        ("libraries", _values(run, "libraries", _libraries)),
+        ("libraries", _values(run, "libraries", _versions)),
         ("started", " to ".join(dict.fromkeys((began[0], began[-1])))),
         ("computed for", f"{minutes:.1f} minutes of one process's time"),
         *(("passed over", line) for line in run.unread),
@@ -72,30 +72,20 @@ def _origin(run: Run, name: str) -> list[Any]:
         )
         for each in run.commands
     ]
-    folder = shlex.quote(readable(run.folder.name))
-    again = [
-        Code(
-            "The command is not known; this measures the same cells",
-            f"wordsens sweep run {folder}/{shlex.quote(spec)}",
-        )
-        for spec in run.specs
-    ]
     specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
     known = [fact for fact in facts if fact[1]]
     table = Table.of_rows(name, ("what", "value"), known, most=len(known))
-    return [*(commands or again), table, *specs]
+    return [*commands, table, *specs]
 
 
 def _values(run: Run, column: str, render: Callable[[Any], str] = str) -> str:
-    """The different values of a column, the most frequent first; numbers in order."""
+    """The different values of a column, the most frequent first."""
     known = (record.get(column) for record in run.records)
     counts = Counter(value for value in known if value not in (None, ""))
-    ordered = [value for value, _ in counts.most_common()]
-    if all(isinstance(value, int) for value in ordered):
-        ordered.sort()
+    named = [render(value) for value, _ in counts.most_common(LISTED)]
     more = f" and {len(counts) - LISTED:,} more" if len(counts) > LISTED else ""
-    return ", ".join(map(render, ordered[:LISTED])) + more
+    return ", ".join(named) + more
 
 
-def _libraries(versions: str) -> str:
-    return ", ".join(f"{name} {version}" for name, version in json.loads(versions).items())
+def _versions(libraries: str) -> str:
+    return ", ".join(map(" ".join, json.loads(libraries).items()))

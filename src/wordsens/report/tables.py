@@ -17,10 +17,25 @@ from wordsens.sweeps.sweep import study_named
 # Letters of a text that is shown in a table.
 _SHORT = 60
 
+# Columns of given texts, and what they are called in a record.
+_COLUMNS = {
+    "S": "value",
+    "at most": "upper",
+    "predicted": "predicted",
+    "word": "token",
+    "n": "n",
+    "d": "d",
+    "radius": "radius",
+    "words searched": "words",
+    "converged": "converged",
+    "bound": "rigor",
+}
 
-def part_view(part: Part, pictures: Sequence[Picture] = ()) -> View:
-    """The findings, figures and tables of one experiment's records, under its name."""
-    title = part.name.replace("-", " ").capitalize()
+
+def part_view(part: Part, pictures: Sequence[Picture] = (), run: str = "") -> View:
+    """The findings, figures and tables of one experiment's records, under its name, after that of
+    the run where there are several."""
+    title = f"{run}: " * bool(run) + part.name.replace("-", " ").capitalize()
     given = [each for each in part.done if part.name == "sensitivity" and each["text"] == GIVEN]
     parts = _given(given) if given else []
     study = study_named(part.name)
@@ -42,22 +57,10 @@ def _given(records: Sequence[Any]) -> list[Any]:
     map."""
     ordered = sorted(records, key=lambda record: -record["value"])
     columns = {
-        "text": [_short(record) for record in ordered],
+        "text": list(map(_short, ordered)),
         "map": [map_title(record["map"]) for record in ordered],
-        "S": [record["value"] for record in ordered],
-        "at most": [record["upper"] for record in ordered],
-        "predicted": [record["predicted"] for record in ordered],
-        "word": [record["token"] for record in ordered],
-        "n": [record["n"] for record in ordered],
-        "d": [record["d"] for record in ordered],
-        "radius": [record.get("radius") for record in ordered],
-        "words searched": [record["words"] for record in ordered],
-        "converged": [record["converged"] for record in ordered],
-        "bound": [record["rigor"] for record in ordered],
-        "predicted for": [_predicted_for(record) for record in ordered],
-    }
-    known = {
-        name: cells for name, cells in columns.items() if any(cell is not None for cell in cells)
+        **{name: [record.get(key) for record in ordered] for name, key in _COLUMNS.items()},
+        "predicted for": list(map(_predicted_for, ordered)),
     }
     note = (
         "S: the farthest movement found when one word's vector moves by at most the radius, a "
@@ -65,7 +68,7 @@ def _given(records: Sequence[Any]) -> list[Any]:
         "Converged: the share of words whose search ended at a local maximum."
     )
     units = {"converged": "%"}
-    table = compact(Table("Texts that were given", known, units, note, coloured=("S",)))
+    table = compact(Table("Texts that were given", columns, units, note, coloured=("S",)))
     values: dict[Any, list[tuple[str, float]]] = {}
     for record in records:
         values.setdefault(record.get("text_content"), []).append((record["map"], record["value"]))

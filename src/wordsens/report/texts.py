@@ -6,7 +6,7 @@ from typing import Any
 
 from wordsens.display.numbers import number
 from wordsens.display.view import ColouredWord, Marked, Table, View, Words
-from wordsens.maps.registry import MAPS, base_name, map_title
+from wordsens.maps.registry import map_title
 from wordsens.report.load import Run
 
 # How many texts are shown, each under all its maps.
@@ -16,9 +16,9 @@ _HINT = "Point at a word for its numbers."
 _LEGEND = "or more times the output's size (S, a lower bound); one scale for all texts"
 
 
-def text_sections(runs: Sequence[Run]) -> list[View]:
+def texts_section(runs: Sequence[Run]) -> View:
     """The texts of every run whose records hold words, given ones first, then reviews, the most
-    sensitive of each first; a text under all its maps, attention first. One section, or none.
+    sensitive of each first; a text under all its maps, the most sensitive first.
 
     Where some texts were searched whole, texts of which few words were searched are left out.
     """
@@ -31,28 +31,17 @@ def text_sections(runs: Sequence[Run]) -> list[View]:
     ]
     whole = [pair for pair in known if pair[1].get("words") == pair[1].get("n")]
     texts: dict[tuple[str, str, str], list[Any]] = {}
-    for run, record in whole or known:
+    for run, record in sorted(whole or known, key=lambda pair: -max(pair[1]["per_word"])):
         text = record.get("text", "given"), record.get("source") or record["cell"], run
         texts.setdefault(text, []).append(record)
-    if not texts:
-        return []
+    kinds = sorted(texts, key=lambda text: (text[0] != "given", text[0] != "reviews"))
     parts: list[Any] = []
-    for (_, _, run), records in sorted(texts.items(), key=_place)[:TEXTS]:
-        for record in sorted(records, key=_place_of_map):
-            parts += _coloured(record, f"{run}: " * (len(runs) > 1), legend=not parts)
+    for text in kinds[:TEXTS]:
+        for record in texts[text]:
+            parts += _coloured(record, f"{text[-1]}: " * (len(runs) > 1), legend=not parts)
     if len(texts) > TEXTS:
         parts.insert(0, f"{TEXTS} of {len(texts):,} texts, the most sensitive.")
-    return [View("Words in colour", tuple(parts))]
-
-
-def _place(text: tuple[tuple[str, str, str], list[Any]]) -> tuple[Any, ...]:
-    (kind, *_), records = text
-    return kind != "given", kind != "reviews", -max(record["value"] for record in records)
-
-
-def _place_of_map(record: Any) -> tuple[bool, bool]:
-    name = base_name(record["map"])
-    return name not in MAPS or MAPS[name].family != "attention", name != "raf"
+    return View("Words in colour", tuple(parts))
 
 
 def _coloured(record: Any, run: str, *, legend: bool) -> tuple[Words, Table]:
@@ -98,14 +87,12 @@ def _coloured(record: Any, run: str, *, legend: bool) -> tuple[Words, Table]:
 def _pieces(record: Any) -> Iterator[tuple[str, Sequence[int]]]:
     """The text as it was written, or its words with blanks between: each piece with the numbers of
     its tokens, none of what stands between words. A record without words gives its tokens."""
-    if record["whole_words"] is None:
-        tokens = json.loads(record["tokens"] or "null") or [f"#{row}" for row in range(record["n"])]
-        for row, token in enumerate(tokens):
-            yield " " if row and not token.startswith("##") else "", ()
-            yield token.removeprefix("##").lstrip("Ġ▁") or token, (row,)
-        return
-    words = json.loads(record["whole_words"])
-    content = record["content"] or " ".join([*(text for text, _ in words), "…"])
+    tokens = json.loads(record["tokens"] or "null") or [f"#{row}" for row in range(record["n"])]
+    names = [token.removeprefix("##").lstrip("Ġ▁") or token for token in tokens]
+    words, content = [(name, (row,)) for row, name in enumerate(names)], " ".join(names)
+    if record["whole_words"] is not None:
+        words = json.loads(record["whole_words"])
+        content = record["content"] or " ".join([*(text for text, _ in words), "…"])
     *pieces, (rest, ends_with_word) = Marked(content, tuple(text for text, _ in words)).pieces
     unread = not ends_with_word and any(map(str.isalnum, rest))
     known = iter(words)

@@ -1,7 +1,6 @@
 """Writing a report: from folders to one page, or one Markdown file."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,10 @@ from wordsens.plotting import of_experiment
 from wordsens.plotting.page import picture
 from wordsens.plotting.records import along_axes
 from wordsens.report import FORMATS
-from wordsens.report.comparison import comparison
 from wordsens.report.load import Part, Run, load_runs
 from wordsens.report.provenance import provenance_section
 from wordsens.report.tables import failed_table, part_view
-from wordsens.report.texts import text_sections
+from wordsens.report.texts import texts_section
 from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.store import write_whole
 from wordsens.version import __version__
@@ -26,22 +24,17 @@ from wordsens.version import __version__
 def report_view(runs: Sequence[Run], *, pictures: bool = True) -> View:
     """Everything that the report of these runs says: findings, figures, tables, texts, and how the
     numbers were made."""
-    several = len(runs) > 1
-    parts: list[Any] = [comparison(runs)] if several else []
-    parts.append(failed_table(runs))
+    parts: list[Any] = [failed_table(runs)]
     for run in runs:
         for part in run.parts:
-            if part.done:
-                drawn = _pictures(part, f"f{len(parts)}") if pictures else []
-                view = part_view(part, drawn)
-                name = f"{run.name}: {view.headline}" if several else view.headline
-                parts.append(replace(view, headline=name))
-    return View("", (*parts, *text_sections(runs), provenance_section(runs)))
+            drawn = _pictures(part, f"f{len(parts)}") if pictures else []
+            parts.append(part_view(part, drawn, run.name * (len(runs) > 1)))
+    return View("", (*parts, texts_section(runs), provenance_section(runs)))
 
 
 def heading(runs: Sequence[Run]) -> str:
     """The names of the runs."""
-    return f"Word sensitivity: {' beside '.join(run.name for run in runs)}"
+    return f"Word sensitivity: {' and '.join(run.name for run in runs)}"
 
 
 def _pictures(part: Part, prefix: str) -> list[Picture]:
@@ -49,18 +42,15 @@ def _pictures(part: Part, prefix: str) -> list[Picture]:
     records allow none."""
     texts = part.frame.get("text")
     records: Any = part.frame if texts is None else part.frame[texts != GIVEN]
-    if records.empty:
-        return []
     try:
         figures = of_experiment(records)
         if part.name == "sensitivity":
             figures |= along_axes(records, besides=("n", "d", "depth"))
-    except InputError:  # more series than a figure tells apart
+    except InputError:  # nothing to draw, or more series than a figure tells apart
         return []
-    titles = [figure.get_suptitle().replace(r"\$", "$") for figure in figures.values()]
     return [
-        picture(figure, title=title, prefix=f"{prefix}-{number}")
-        for number, (figure, title) in enumerate(zip(figures.values(), titles, strict=True))
+        picture(figure, prefix=f"{prefix}-{number}")
+        for number, figure in enumerate(figures.values())
     ]
 
 
@@ -68,8 +58,7 @@ def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -
     """Write one report of the records in these folders, and give its path.
 
     Args:
-        folders: what was `--out` of `wordsens measure`, `paper` or `sweep`; one, or
-            several side by side.
+        folders: what was `--out` of `wordsens measure`, `paper` or `sweep`; one or several.
         path: of the file; its ending is the format: .html, one page that needs no network; .md,
             findings and tables.
 
