@@ -19,7 +19,7 @@ def report(
     folders: Annotated[
         list[str],
         typer.Argument(
-            metavar="DIR...", help="The --out of measure, paper or sweep; several side by side."
+            metavar="DIR...", help="The --out of measure, paper or sweep; several in one report."
         ),
     ],
     *,
