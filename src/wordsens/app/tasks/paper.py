@@ -77,12 +77,12 @@ def theorem(text: str, word: str) -> dict[str, Any]:
     phi = RandomAttentionFeatures(X.rows.shape[1], seed=0)
     witness = theorem_witness(phi, X, tokens.index(chosen))
     sentence = (
-        f"Built, not searched: the other words now give “{chosen}” {witness.mass:.0%} of their "
-        f"attention on average, and the output moves by {witness.value:.2f} times its size (pushed "
-        f"the opposite way: {witness.opposite_value:.2f}). The proof guarantees that at least one "
-        f"of these two pushes moves the output by {witness.guarantee:.2f} times its size."
+        f"Built, not searched: the output moves by {witness.value:.2f} times its size "
+        f"(pushed the opposite way: {witness.opposite_value:.2f}). "
+        "The proof guarantees that at least one of these two pushes "
+        f"moves the output by {witness.guarantee:.2f} times its size."
     )
-    lines, _ = attention_lines(phi, X, witness.word, witness.perturbation)
+    lines = attention_lines(phi, X, witness.word, witness.perturbation)
     return {"lines": lines, "sentence": sentence}
 
 
