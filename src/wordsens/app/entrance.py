@@ -4,7 +4,6 @@ Hosts that are not the page's own are refused by Starlette, origins by the socke
 (`serve`). Neither asks for a token on a web socket or sends a content security policy.
 """
 
-import asyncio
 import hmac
 import secrets
 from typing import Any
@@ -28,9 +27,6 @@ HEADERS = {
 }
 
 COOKIE = "wordsens-visitor"
-
-# Seconds before a wrong token is refused: guessing takes time.
-_WRONG_TOKEN_SECONDS = 0.2
 
 NO_TOKEN = "This page is open to those who have its token."
 WRONG_TOKEN = "That was not the token."
@@ -60,7 +56,6 @@ class Entrance:
             answer = RedirectResponse(scope["path"], 303)
             answer.set_cookie(COOKIE, self._visitor_key, httponly=True, samesite="strict")
         else:
-            await asyncio.sleep(_WRONG_TOKEN_SECONDS * bool(typed))
             message = WRONG_TOKEN if typed else NO_TOKEN
             form = packaged_text("app/static/login.html").replace("MESSAGE", message)
             answer = HTMLResponse(form, 401)

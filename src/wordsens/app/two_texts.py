@@ -44,7 +44,7 @@ class TwoTexts:
 
     def __init__(self, pool: Pool, query: dict[str, str]):
         self._pool, self._comparison = pool, shipped()["two_texts"]
-        # The settings of the comparison that is shown.
+        # The settings of the comparison that is shown, which are the arguments of the task.
         self._drawn = {name: self._comparison[name] for name in ("model", "first", "second")}
         with screen("/"), Tag("div", classes="stage"):
             with Tag("section", classes="colours", aria_label="Answer") as answer:
@@ -66,8 +66,7 @@ class TwoTexts:
         usual = round(self._pairs.check["threshold"], 2)
         self._threshold = usual if linked is None else linked
         self._typed.show(f"{self._threshold:g}")
-        self._draw(self._comparison)
-        self._mark()
+        self._draw(self._drawn, self._comparison)
 
     def _form(self, query: dict[str, str]) -> None:
         called = self._mark, self.run
@@ -132,29 +131,25 @@ class TwoTexts:
         except InputError as error:
             self._line.refuse(error)
             return
-        if self._stale.text:
-            self._stale.say("The new answer is on its way.")
         set_address("/", {"model": settings["model"], "threshold": f"{self._threshold:g}"})
 
         def show(part: dict[str, Any]) -> None:
-            if "score" not in part:
-                return
-            if self._drawn is not settings:
-                self._drawn = settings
-                self._attention.clear()
-            self._draw(part)
-            self._mark()
+            if "score" in part:
+                self._draw(settings, part)
 
         answer = await self._line.run("two_texts", settings, show)
         if answer is not None and self._pairs.check["model"] != settings["model"]:
             await self._pairs.run()
-        self._mark()
 
-    def _draw(self, comparison: dict[str, Any]) -> None:
-        self._comparison = comparison
+    def _draw(self, settings: dict[str, str], comparison: dict[str, Any]) -> None:
+        """Show a comparison, which may be without the numbers of words yet."""
+        if settings is not self._drawn:
+            self._attention.clear()
+        self._drawn, self._comparison = settings, comparison
         self._words.set_content(comparison["words"])
         self._numbers.set_content(comparison["numbers"])
         self._more.set_visibility(bool(comparison["numbers"]))
+        self._mark()
         self._say()
 
     def _say(self) -> None:

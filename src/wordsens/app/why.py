@@ -83,7 +83,6 @@ class Why:
                     with Tag("div", classes="downloads"), Fold(COMMAND):
                         self._command = Tag("pre", tabindex="0", id="command")
         self._show(self._default, shipped()["comparison"], shipped()["details"])
-        self._mark()
         if wrong is not None:
             self._line.refuse(wrong)
 
@@ -152,14 +151,10 @@ class Why:
         except InputError as error:
             self._line.refuse(error)
             return
-        if self._stale.text:
-            self._stale.say("The new numbers are on their way.")
         set_address("/why", request.query())
         answer = await self._line.run("measure", {"request": request.model_dump()})
         if answer is not None:
             self._show(request, answer, {})
-        self._mark()
-        if answer is not None:
             await self._look_into(self._row)
 
     def _show(
@@ -174,6 +169,7 @@ class Why:
         self._table.set_content(answer["table"])
         self._command.text = answer["command"]
         self._show_word(next(iter(self._maps.values()))["row"])
+        self._mark()
 
     def _show_word(self, row: int) -> None:
         """Point at the word in that row, and show what is known of it."""
