@@ -168,7 +168,7 @@ def test_the_story_runs_its_experiments_as_they_come_into_view(page):
             "what is to be remembered comes after",
         )
     assert "sensitivity falls from" in page.browser.find("#step-1 .answer")[0].text
-    assert "“not”" in page.browser.find("#step-2 .answer")[0].text
+    assert "“not”" in page.browser.find("#step-2 .lines .answer")[0].text
     assert page.browser.find("#step-2 line.turned")
     assert "(2 − γ)² is 2.25" in page.browser.find("#step-3 .answer")[0].text
     page.write(" ", "sentence")
