@@ -157,7 +157,7 @@ class ModelPairs:
         bars = [list(zip(middles, each, strict=True)) for each in self.check["shares"]]
         axis = {"name": f"{self.check['score']} of the two texts"}
         self._chart.options["xAxis"] |= axis | {"min": edges[0], "max": edges[-1]}
-        stepped: dict[str, Any] = {"step": "middle", "symbol": "none"}
+        stepped: dict[str, Any] = {"step": "middle", "showSymbol": False}
         lines = {"symbol": "none", "silent": True, "animation": False, "data": marks}
         shaded = {**stepped, "areaStyle": {"opacity": 0.3}, "markLine": lines}
         self._chart.props["aria-label"] = f"Histogram. {self._headline.text}"

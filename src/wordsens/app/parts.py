@@ -217,8 +217,9 @@ def curve(
         "data": [list(point) for point in points],
         "lineStyle": line,
         "itemStyle": {"color": ink},
-        "symbol": "none" if dashed else mark,
+        "symbol": mark,
         "symbolSize": 7,
+        "showSymbol": not dashed,
         "emphasis": {"disabled": True},
         **more,
     }

@@ -48,7 +48,7 @@ LAYERS = "0 is what enters the model, −1 the last."
 COMMAND = "The command for the same numbers; --out FOLDER keeps them for a report"
 
 # What is shown of a word that nothing is known of yet.
-UNKNOWN = {"card": "", "lines": None}
+NOTHING = {"card": "", "lines": None}
 
 
 class Why:
@@ -176,7 +176,7 @@ class Why:
         self._row = row
         for reader in self._readers:
             reader.show(here=row)
-        detail = self._details.get(str(row), UNKNOWN)
+        detail = self._details.get(str(row), NOTHING)
         self._card.set_content(detail["card"])
         self._lines.show(detail["lines"])
 

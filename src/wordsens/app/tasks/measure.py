@@ -135,8 +135,9 @@ def _word_at(text: TextMatrix, row: int) -> str:
 
 def _unknown(pieces: Sequence[str | dict[str, Any]]) -> list[str]:
     """A note on words that the vocabulary does not have."""
-    words = [piece for piece in pieces if not isinstance(piece, str)]
-    names = dict.fromkeys(f"“{word['text']}”" for word in words if word["unknown"])
+    names = dict.fromkeys(
+        f"“{piece['text']}”" for piece in pieces if not isinstance(piece, str) and piece["unknown"]
+    )
     note = (
         f"Not in this model’s vocabulary: {', '.join(names)}. "
         "The model reads the mark [UNK] in its place, so the number is that of the mark."
