@@ -73,7 +73,7 @@ def two_texts(model: str, first: str, second: str) -> dict[str, Any]:
         "value": float(similarities(loaded, [Pair("", first, second, same=False)])[0]),
         "verdict": judgement.verdict,
         "reason": judgement.reason,
-        "cut": _cut(loaded, first, second),
+        "cut": unread(loaded, first, second),
         "apart": "",
         "words": "",
         "numbers": "",
@@ -144,7 +144,7 @@ def _rows(content: str) -> list[dict[str, Any]]:
     return list(csv.DictReader(io.StringIO(content), delimiter=max("\t;|,", key=names.count)))
 
 
-def _cut(model: Model | PairModel, *texts: str) -> str:
+def unread(model: Model | PairModel, *texts: str) -> str:
     """A sentence on texts that the model does not read to their end; "" for others."""
     if isinstance(model, PairModel):
         spans = model.read_spans(*texts)
