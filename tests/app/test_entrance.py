@@ -7,6 +7,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from wordsens.app.entrance import COOKIE
 from wordsens.app.request import MeasureRequest
 from wordsens.app.settings import AppSettings
+from wordsens.errors import InputError
 
 serving = pytest.importorskip("wordsens.app.serve")
 socketio = pytest.importorskip("socketio")
@@ -71,18 +72,17 @@ def test_the_token_lets_in_once_and_a_cookie_from_then_on():
         assert other.get("/").status_code == 401
 
 
-def test_a_visitors_string_is_never_a_model():
-    default = MeasureRequest(text="one two")
-    request, wrong = MeasureRequest.of({"model": "/etc", "map": "model"}, default, ["minilm"])
-    assert (request.model, wrong) == ("minilm", ["model"])
+@pytest.mark.parametrize(
+    "wrong", [{"map": "other"}, {"layer": "x"}, {"search": "all"}, {"model": "/etc"}, {"pool": "?"}]
+)
+def test_what_the_page_does_not_offer_is_refused_by_name(wrong):
+    ((name, value),) = wrong.items()
+    with pytest.raises(InputError, match=name) as refused:
+        MeasureRequest.of({"text": "one two"} | wrong, ["minilm"])
+    assert f"“{value}”" in str(refused.value)
 
 
 def test_a_link_holds_what_was_chosen_but_not_the_text():
-    default = MeasureRequest(text="one two")
     chosen = MeasureRequest(text="one two", map="model", layer=2, pool="own", search="normal")
     assert "text" not in chosen.query()
-    assert MeasureRequest.of(chosen.query(), default, ["minilm"]) == (chosen, [])
-    wrong = {"map": "other", "layer": "x", "search": "all", "model": ""}
-    request, names = MeasureRequest.of(wrong, default, ["minilm"])
-    assert request == default
-    assert sorted(names) == sorted(wrong)
+    assert MeasureRequest.of({"text": "one two"} | chosen.query(), ["minilm"]) == chosen

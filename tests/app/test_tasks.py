@@ -80,14 +80,25 @@ def test_edits_of_a_word_are_real_words_and_its_deletion():
 def test_the_lines_are_the_attention_before_and_after_the_push():
     phi, X = build(MeasureRequest(text=TEXT, map="raf"), "raf")
     delta = torch.ones(X.rows.shape[1], dtype=torch.float64)
-    lines, sentence = attention_lines(phi, X, 1, delta)
+    lines = attention_lines(phi, X, 1, delta)
     moved = X.rows.clone()
     moved[1] += delta
     for frame, rows in ((0, X.rows), (-1, moved)):
         assert lines["frames"][frame] == pytest.approx(phi.attention(rows).numpy(), abs=6e-4)
     assert lines["at"] == [1]
-    assert "“keys”" in sentence
-    assert attention_lines(build(MeasureRequest(text=TEXT), "rf")[0], X, 1, delta) == (None, "")
+    assert "“keys”" in lines["sentence"]
+    assert attention_lines(build(MeasureRequest(text=TEXT), "rf")[0], X, 1, delta) is None
+
+
+def test_the_share_of_attention_is_that_of_all_words_where_few_are_drawn(monkeypatch):
+    phi, X = build(MeasureRequest(text=TEXT, map="raf"), "raf")
+    delta = torch.ones(X.rows.shape[1], dtype=torch.float64)
+    whole = attention_lines(phi, X, 1, delta)
+    monkeypatch.setitem(attention_lines.__globals__, "MOST_LINES", 3)
+    part = attention_lines(phi, X, 1, delta)
+    assert len(part["words"]) == 3
+    assert part["words"][part["at"][0]] == "keys"
+    assert part["sentence"].startswith(whole["sentence"])
 
 
 def test_the_shipped_comparison_is_what_the_tasks_measure():
@@ -100,8 +111,7 @@ def test_the_shipped_comparison_is_what_the_tasks_measure():
     row = answer["maps"]["raf"]["row"]
     words = {name: known["words"][row] for name, known in answer["maps"].items()}
     detail = word_detail({"text": EXAMPLE}, row, words)
-    assert detail["sentence"] == shipped["details"][str(row)]["sentence"]
-    assert detail["turned"] == shipped["details"][str(row)]["turned"]
+    assert detail["lines"]["sentence"] == shipped["details"][str(row)]["lines"]["sentence"]
 
 
 def test_the_first_step_predicts_what_it_measures(monkeypatch):
@@ -114,12 +124,14 @@ def test_the_first_step_predicts_what_it_measures(monkeypatch):
     assert curves["fully connected layer, predicted"] == [(24, predicted)]
 
 
-def test_identical_sentences_have_the_same_attention():
-    same = attention("minilm", TEXT, TEXT, 1, None)
-    assert same["sentence"] == "Attention is the same in both texts."
-    other = attention("minilm", TEXT, TEXT.replace("wooden", "iron"), 1, None)
-    assert "“wooden”" in other["sentence"] or "%" in other["sentence"]
-    assert other["lines"]["at"] == [5]
+def test_attention_of_two_texts_is_marked_where_they_differ():
+    lines = attention("minilm", TEXT, TEXT.replace("wooden", "iron"), 1, None)["lines"]
+    assert lines["at"] == [5]
+    moved = torch.tensor(lines["frames"][0]) - torch.tensor(lines["before"]["weights"])
+    share = 50 * float(moved.abs().sum(dim=1).mean())
+    assert float(lines["sentence"].split()[0]) == pytest.approx(share, abs=0.1)
+    with pytest.raises(InputError, match="reads the same"):
+        attention("minilm", TEXT, TEXT, 1, None)
 
 
 def test_two_texts_and_pairs_of_ones_own_have_the_librarys_numbers(monkeypatch):
@@ -165,8 +177,12 @@ def test_what_the_model_does_not_read_is_in_the_answer(monkeypatch):
     texts = f"{read} It works.", f"{read} It does not work."
     answer = two_texts("minilm", *texts)
     assert answer["value"] == pytest.approx(1)
-    assert answer["cut"].startswith("The model reads only ") and "never sees" in answer["cut"]
-    assert two_texts("minilm", "It works.", "It works well.")["cut"] == ""
+    assert "not where they differ" in answer["cut"]
+    longer = models.unread(load("minilm"), texts[0], f"At noon. {texts[0]}")
+    assert longer == "The model reads only a part of the texts."
+    # Equal texts differ nowhere.
+    assert models.unread(load("minilm"), texts[0], texts[0]) == longer
+    assert models.unread(load("minilm"), "It works.", "It works well.") == ""
     checked = check("minilm", CHECKED, f"first,second,same\n{texts[0]},{texts[1]},no")
     assert checked["stand_ins"] is True
     assert any("differ only past what the model reads" in change for change in checked["changes"])

@@ -42,7 +42,7 @@ def test_why_says_what_it_is_about_before_anything_is_measured(page):
         assert page.browser.run(BOTTOM) < height
     comparison = shipped()["comparison"]
     assert page.headline() == comparison["headline"]
-    assert "edits of “key”" in page.browser.find("h1 + .answer")[0].text
+    assert page.card().startswith("“key”")
     assert page.said() == ""
     # One scale: the fully connected layer is pale.
     assert min(page.levels(0)) >= 5
@@ -86,6 +86,8 @@ def test_ones_own_text_is_measured_on_enter_and_the_old_result_stays_until_then(
     began = time.monotonic()
     page.browser.find("#text")[0].send_keys(CONTROL + ENTER)
     until(lambda: page.words() and page.words()[1].text == "small")
+    # No number of the old text is shown beside the new one's.
+    assert "“key”" not in page.card()
     page.done()
     assert page.browser.run("return window.fewest") > 0
     # The time that it states lies within the one that passed.
@@ -142,7 +144,7 @@ def test_titles_say_what_was_searched_and_a_trained_model_is_measured(page):
     assert page.all_said(".reader h3")[0].endswith("(4 of 17 words searched)")
     page.write("   ")
     page.browser.find("#text")[0].send_keys(ENTER)
-    until(lambda: "There is no text yet" in page.said())
+    until(lambda: "has 0 words" in page.said())
     assert "of 17 words searched" in page.all_said(".reader h3")[0]
     page.choose("map", "model")
     page.write("Two keys open one door.")
@@ -173,7 +175,7 @@ def test_hostile_words_are_text_and_words_out_of_the_vocabulary_are_said(page):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("  ", "There is no text yet"), ("word " * 5000, "5,000 words"), ("a", "word")],
+    [("  ", "has 0 words"), ("word " * 5000, "5,000 words"), ("a", "word")],
 )
 def test_what_cannot_be_measured_is_said_kindly_and_the_old_result_is_grey(page, text, said):
     page.open(KEYS)

@@ -8,8 +8,8 @@ from wordsens.app.pool import Pool
 from wordsens.app.work_line import WorkLine
 
 HINT = (
-    "How much each word on the left takes from every word on the right. [CLS] and [SEP] are marks "
-    "that a model puts before and after a text."
+    "How much each word on the left takes from every word on the right. "
+    "[CLS] and [SEP] are marks that a model puts before and after a text."
 )
 
 _MEAN = {"": "mean over the heads"}
@@ -34,7 +34,6 @@ class AttentionFold:
             with Tag("div", classes="row-of"):
                 button("Show attention", self.run, id="attend")
             self._line = WorkLine(pool)
-            self._sentence = Tag("p", "", "answer")
             self._lines = Lines()
             with Fold("The numbers"):
                 self._numbers = markup()
@@ -42,8 +41,6 @@ class AttentionFold:
     def clear(self) -> None:
         """Show nothing: the texts are others."""
         self._line.drop()
-        self._line.say("")
-        self._sentence.text = ""
         self._lines.show(None)
         self._numbers.set_content("")
 
@@ -58,5 +55,4 @@ class AttentionFold:
         heads = {str(number): f"head {number}" for number in range(answer["heads"])}
         self._head.change(options=_MEAN | heads)
         self._lines.show(answer["lines"])
-        self._sentence.text = answer["sentence"]
         self._numbers.set_content(answer["numbers"])

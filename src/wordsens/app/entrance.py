@@ -4,8 +4,6 @@ Hosts that are not the page's own are refused by Starlette, origins by the socke
 (`serve`). Neither asks for a token on a web socket or sends a content security policy.
 """
 
-import asyncio
-import hashlib
 import hmac
 import secrets
 from typing import Any
@@ -13,6 +11,8 @@ from typing import Any
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.websockets import WebSocketClose
+
+from wordsens.files import packaged_text
 
 # Everything comes from this server. NiceGUI's own page has scripts in line and compiles templates:
 # words are never a part of either.
@@ -28,19 +28,8 @@ HEADERS = {
 
 COOKIE = "wordsens-visitor"
 
-# Seconds before a wrong token is refused: guessing takes time.
-_WRONG_TOKEN_SECONDS = 0.2
-
-_LOGIN = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>wordsens</title><style>
-:root {{ color-scheme: light dark }}
-body {{ font: 1rem/1.6 sans-serif; max-width: 32rem; margin: 12vh auto; padding: 0 1rem }}
-input, button {{ font: inherit; padding: .4rem .6rem }}
-</style></head><body><main><h1>wordsens</h1><p>{message}</p>
-<form method="get" action="/"><label for="token">Token</label>
-<p><input id="token" name="token" type="password" autocomplete="off" required> <button>Open the page</button></p>
-</form></main></body></html>"""  # noqa: E501
+NO_TOKEN = "This page is open to those who have its token."
+WRONG_TOKEN = "That was not the token."
 
 
 class Entrance:
@@ -67,14 +56,12 @@ class Entrance:
             answer = RedirectResponse(scope["path"], 303)
             answer.set_cookie(COOKIE, self._visitor_key, httponly=True, samesite="strict")
         else:
-            await asyncio.sleep(_WRONG_TOKEN_SECONDS * bool(typed))
-            message = "This page is open to those who have its token."
-            message = "That was not the token." if typed else message
-            answer = HTMLResponse(_LOGIN.format(message=message), 401)
+            message = WRONG_TOKEN if typed else NO_TOKEN
+            form = packaged_text("app/static/login.html").replace("MESSAGE", message)
+            answer = HTMLResponse(form, 401)
         await answer(scope, receive, send)
 
 
 def _same(one: str, other: str) -> bool:
-    """Equality in a time that does not depend on where they differ, nor on their lengths."""
-    digests = (hashlib.sha256(text.encode("utf-8", "surrogateescape")) for text in (one, other))
-    return hmac.compare_digest(*(digest.digest() for digest in digests))
+    """Equality in a time that does not depend on where they differ."""
+    return hmac.compare_digest(*(text.encode("utf-8", "surrogateescape") for text in (one, other)))

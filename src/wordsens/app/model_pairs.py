@@ -1,6 +1,7 @@
 """A model's cosines of pairs of known meaning, what a threshold makes of them, and what to do about
 it."""
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -22,6 +23,7 @@ from wordsens.app.work_line import WorkLine
 from wordsens.display.html import html_part
 from wordsens.display.numbers import as_sentences
 from wordsens.display.view import Marked, Table, View
+from wordsens.errors import InputError
 from wordsens.evaluation.guard.judge import CHANGES, MEASURED
 from wordsens.text.pairs import LENGTHS, Pair
 
@@ -30,18 +32,20 @@ LISTED = 12
 
 # Of pairs of one's own: some thousand pairs.
 MOST_CHARACTERS = 200_000
+TOO_LONG = InputError(
+    f"These pairs have more than {MOST_CHARACTERS:,} characters; wordsens check takes larger files."
+)
 
-FAILURES, HITS, EVERY = "failures", "hits", "all"
-OUTCOMES = {FAILURES: "failures: wrong hits, wrong misses", HITS: "hits", EVERY: "all"}
+EVERY = "all"
 
 ABOUT = (
-    f"Different meaning: one change, such as {CHANGES}. These are the package’s short pairs, until "
-    "you choose others."
+    f"Different meaning: one change, such as {CHANGES}. "
+    "These are the package’s short pairs, until you choose others."
 )
 
 HINT = (
-    "A table with the columns first, second and same (yes or no), and kind if you like; CSV, TSV "
-    "or JSON lines. Not stored."
+    "A table with the columns first, second and same (yes or no), and kind if you like; "
+    "CSV, TSV or JSON lines. Not stored."
 )
 
 
@@ -72,11 +76,8 @@ class ModelPairs:
             self._next = Tag("p", "", "takeaway")
             self._kinds = markup()
             with Tag("div", classes="choices wide"):
-                label = "Pairs of the kind"
+                label = "Wrong hits and wrong misses of the kind"
                 self._kind = Field("select", "kind", label, EVERY, self._list)
-                self._outcome = Field(
-                    "select", "outcome", "Show", FAILURES, self._list, options=OUTCOMES
-                )
             self._listing = markup()
         with Fold("Your own pairs, or longer ones"):
             with Tag("div", classes="choices"):
@@ -90,32 +91,33 @@ class ModelPairs:
             with Tag("div", classes="row-of"):
                 button("Check", self.run, id="check")
         self._line = WorkLine(pool)
-        self._threshold, self._slid = self.check["threshold"], slid
+        self._slid = slid
         self._prepare()
 
-    def allows(self, threshold: float) -> bool:
-        """Whether the model's similarities can have that threshold: cosines one from 0 to 1."""
-        return 0 <= threshold <= 1 or not self.check["cosines"]
+    def threshold_of(self, typed: str) -> float | None:
+        """The number that was typed, where the model's similarities can have that threshold."""
+        try:
+            threshold = float(typed)
+        except ValueError:
+            return None
+        possible = 0 <= threshold <= 1 if self.check["cosines"] else math.isfinite(threshold)
+        return threshold if possible else None
 
     async def run(self) -> None:
         """Check the chosen model on the chosen pairs."""
         fields = {"model": self._model, "length": self._length, "own": self._own}
         settings = {name: str(field.value) for name, field in fields.items()}
         if len(settings["own"]) > MOST_CHARACTERS:
-            self._line.drop()
-            self._line.say(
-                f"These pairs have more than {MOST_CHARACTERS:,} characters; wordsens check takes "
-                "larger files.",
-                problem=True,
-            )
+            self._line.refuse(TOO_LONG)
             return
         answer = await self._line.run("check", settings)
         if answer is not None:
             self.check = {**settings, **answer}
             self._prepare()
             edges = answer["edges"]
-            reached = edges[0] <= self._threshold <= edges[-1] or answer["cosines"]
-            self._slid(self._threshold if reached else round(answer["threshold"], 3))
+            threshold = float(self._slider.value)
+            reached = edges[0] <= threshold <= edges[-1] or answer["cosines"]
+            self._slid(threshold if reached else round(answer["threshold"], 3))
 
     def _prepare(self) -> None:
         """Fit the slider and the list of kinds to the pairs."""
@@ -130,36 +132,23 @@ class ModelPairs:
     def draw(self, threshold: float, pair: float | None) -> None:
         """Say what the threshold does to the pairs, and show them with it and with the similarity
         of the two texts above; None where that is of another model."""
-        self._threshold = threshold
         if self._slider.value != threshold:  # it may be dragged right now
             self._slider.show(threshold)
-        rows = self._rows.assign(hit=self._rows["value"] >= threshold)
-        self._rows, opposites, same = rows, rows[~rows["same"]], rows[rows["same"]]
+        self._rows["hit"] = self._rows["value"] >= threshold
+        opposites, same = self._rows[~self._rows["same"]], self._rows[self._rows["same"]]
         whose = "the package’s " if self.check["stand_ins"] else ""
         self._headline.text = (
             f"At threshold {threshold:g}, {self.check['model']} wrongly accepts "
-            f"{opposites['hit'].sum()} of {len(opposites)} pairs with different meanings and "
-            f"correctly accepts {same['hit'].sum()} of {whose}{len(same)} pairs with the same "
-            "meaning."
+            f"{opposites['hit'].sum()} of {len(opposites)} pairs with different meanings "
+            f"and correctly accepts {same['hit'].sum()} of {whose}{len(same)} pairs "
+            "with the same meaning."
         )
         marks = [_mark(threshold, f"threshold {threshold:g}", "end", "solid")]
         if pair is not None:
             marks.append(_mark(pair, f"your two texts {pair:.3f}", "insideMiddleTop", "dotted"))
         self._draw_chart(len(opposites), len(same), marks)
         self._next.text = f"Next: {self._next_step(opposites, same)}"
-        passed = opposites["hit"] & ~opposites["refused"]
-        kinds = (
-            opposites.assign(passed=passed)
-            .groupby("kind")
-            .agg(
-                **{"pairs": ("hit", "size"), "wrong hits": ("hit", "sum")},
-                **{"with the guard": ("passed", "sum"), "share": ("hit", "mean")},
-            )
-        )
-        worst = kinds.sort_values("share", ascending=False).drop(columns="share").reset_index()
-        title = "Pairs with different meanings, by kind"
-        table = Table(title, worst.to_dict("list"), most=len(worst))
-        self._kinds.set_content(html_part(View("", (table,))))
+        self._list_kinds(opposites)
         self._list()
 
     def _draw_chart(self, opposites: int, same: int, marks: list[dict[str, Any]]) -> None:
@@ -168,7 +157,7 @@ class ModelPairs:
         bars = [list(zip(middles, each, strict=True)) for each in self.check["shares"]]
         axis = {"name": f"{self.check['score']} of the two texts"}
         self._chart.options["xAxis"] |= axis | {"min": edges[0], "max": edges[-1]}
-        stepped: dict[str, Any] = {"step": "middle", "symbol": "none"}
+        stepped: dict[str, Any] = {"step": "middle", "showSymbol": False}
         lines = {"symbol": "none", "silent": True, "animation": False, "data": marks}
         shaded = {**stepped, "areaStyle": {"opacity": 0.3}, "markLine": lines}
         self._chart.props["aria-label"] = f"Histogram. {self._headline.text}"
@@ -181,41 +170,49 @@ class ModelPairs:
 
     def _next_step(self, opposites: Any, same: Any) -> str:
         """The command that helps most against the wrong hits."""
-        model, own = self.check["model"], self.check["own"]
+        model = self.check["model"]
         wrong, right = opposites[opposites["hit"]], same[same["hit"]]
-        refused, lost = wrong["refused"].sum(), right["refused"].sum()
+        calibrate = f"“wordsens calibrate {model} --pairs FILE"
         if not len(wrong):
-            return (
-                f"“wordsens calibrate {model} --pairs FILE” says how sure that is for pairs like "
-                "yours."
-            )
-        measured = "" if own else f" ({MEASURED})"
+            return f"{calibrate}” says how sure that is for pairs like yours."
+        refused, lost = wrong["refused"].sum(), right["refused"].sum()
+        measured = "" if self.check["own"] else f" ({MEASURED})"
         return (
-            f"check cache hits with the guard (wordsens guard): it refuses {refused} of the "
-            f"{len(wrong)} wrong hits, and {lost} of the {len(right)} right ones{measured}. Then "
-            f"“wordsens calibrate {model} --pairs FILE --guard” finds the threshold for your "
-            f"budget of wrong hits, and “wordsens tune {model} FOLDER --pairs FILE” trains the "
-            "model to tell such pairs apart."
+            "check cache hits with the guard (wordsens guard). "
+            f"It refuses {refused} of the {len(wrong)} wrong hits, "
+            f"and {lost} of the {len(right)} right ones{measured}. "
+            f"Then {calibrate} --guard” finds the threshold for your budget of wrong hits, "
+            f"and “wordsens tune {model} FOLDER --pairs FILE” teaches the model such pairs."
         )
 
+    def _list_kinds(self, opposites: Any) -> None:
+        """One row per kind of opposites, the kind with most wrong hits on top."""
+        passed = opposites["hit"] & ~opposites["refused"]
+        counted = {"pairs": ("hit", "size"), "wrong hits": ("hit", "sum")}
+        counted |= {"with the guard": ("passed", "sum"), "share": ("hit", "mean")}
+        kinds = opposites.assign(passed=passed).groupby("kind").agg(**counted)
+        worst = kinds.sort_values("share", ascending=False).drop(columns="share").reset_index()
+        title = "Pairs with different meanings, by kind"
+        table = Table(title, worst.to_dict("list"), most=len(worst))
+        self._kinds.set_content(html_part(View("", (table,))))
+
     def _list(self) -> None:
-        """List the pairs of the chosen kind and outcome: failures first, the worst on top."""
-        rows, kind, outcome = self._rows, self._kind.value, self._outcome.value
-        failed = rows["hit"] != rows["same"]
-        wanted = {EVERY: failed | True, HITS: rows["hit"], FAILURES: failed}[outcome]
-        chosen = rows[wanted & rows["kind"].isin([kind] if kind != EVERY else rows["kind"])]
-        order = chosen["value"].where(chosen["same"], -chosen["value"])
-        worst = chosen.assign(order=order).sort_values(["same", "order"])[:LISTED]
+        """List the wrong hits and misses of the chosen kind, the worst on top."""
+        rows, kind = self._rows, self._kind.value
+        chosen = rows["kind"].isin([kind] if kind != EVERY else rows["kind"])
+        failed = rows[chosen & (rows["hit"] != rows["same"])]
+        order = failed["value"].where(failed["same"], -failed["value"])
+        worst = failed.assign(order=order).sort_values(["same", "order"])[:LISTED]
         cells = []
         for row in worst.itertuples():
             texts = row.first, row.second
             changed = Pair("", *texts, row.same).changed
             marked = map(Marked, texts, (tuple(parts.split(" ... ")) for parts in changed))
-            judged = f"{'right' if row.hit == row.same else 'wrong'} {'hit' if row.hit else 'miss'}"
+            judged = "wrong hit" if row.hit else "wrong miss"
             cells.append((f"{row.value:.3f}", judged, row.kind, *marked))
-        title = f"{len(worst)} of {len(chosen)} pairs, the worst first"
+        title = f"{len(worst)} of {len(failed)} wrong hits and misses, the worst first"
         headings = self.check["score"], "", "kind", "first", "second"
-        table = Table.of_rows(title, headings, cells) if cells else "No such pair."
+        table = Table.of_rows(title, headings, cells) if cells else "There is none."
         self._listing.set_content(html_part(View("", (table,))))
 
 

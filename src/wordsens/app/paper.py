@@ -11,10 +11,11 @@ from wordsens.app.request import EXAMPLES
 from wordsens.app.work_line import WorkLine
 
 LEAD = (
-    "“Towards Understanding the Word Sensitivity of Attention Layers” (Bombari and Mondelli, ICML "
-    "2024), told with experiments that run on this server while you read. To a network, a sentence "
-    "is a list of vectors, one per word. Move one of them by up to its own length: the largest "
-    "resulting change of the output, divided by the output’s size, is the word sensitivity S. "
+    "“Towards Understanding the Word Sensitivity of Attention Layers” "
+    "(Bombari and Mondelli, ICML 2024), with experiments that run while you read. "
+    "To a network, a sentence is a list of vectors, one per word. "
+    "Move one of them by up to its own length: the largest resulting change of the output, "
+    "divided by the output’s size, is the word sensitivity S. "
     "“Why” shows it for your text."
 )
 
@@ -24,56 +25,62 @@ STEPS = (
     (
         "Longer texts: one layer stops noticing",
         (
-            "One word of five is a fifth of a sentence. One word of two hundred is almost nothing, "
-            "and a fully connected layer treats it so: its sensitivity falls like 1/√n with the "
-            "number n of words. The paper proves this (Theorem 1), also for several such layers "
-            "(Theorem 2).",
-            "Attention is different. If the vectors have enough coordinates for the length of the "
-            "text, some push of a word moves the output by an amount that does not shrink with n "
-            "(Theorem 3).",
+            "One word of five is a fifth of a sentence. "
+            "One word of two hundred is almost nothing, "
+            "and a fully connected layer treats it so: "
+            "its sensitivity falls like 1/√n with the number n of words. "
+            "The paper proves this (Theorem 1), also for several such layers (Theorem 2).",
+            "Attention is different. "
+            "If the vectors have enough coordinates for the length of the text, "
+            "some push of a word moves the output by an amount "
+            "that does not shrink with n (Theorem 3).",
         ),
         "Grow the text",
-        "The fully connected layer’s sensitivity falls with the length of the text as theory "
-        "predicts; attention’s does not while the vectors have enough coordinates.",
+        "The fully connected layer’s sensitivity falls with the length of the text. "
+        "Attention’s does not, while the vectors have enough coordinates.",
     ),
     (
         "Why: all words can be made to look at one",
         (
-            "Each word j has a direction u in which its attention is easily won: push another word "
-            "along u, and j’s attention to it grows exponentially. Different words have different "
-            "directions, but a push along their sum goes along all of them a little, and in many "
-            "dimensions a little is enough.",
-            "So the proof builds one push: partly along that sum, partly at a right angle to it, "
-            "so that the word itself becomes another. Most words then look at the pushed word, and "
-            "the output of each is nearly a copy of it. Here it is built for your sentence. A "
-            "search finds pushes that go farther.",
+            "Each word j has a direction u in which its attention is easily won: "
+            "push another word along u, and j’s attention to it grows exponentially. "
+            "A push along the sum of all words’ directions goes along each of them a little, "
+            "and in many dimensions a little is enough.",
+            "So the proof builds one push: partly along that sum, "
+            "partly at a right angle to it, so that the word itself becomes another. "
+            "Most words then look at the pushed word, "
+            "and the output of each is nearly a copy of it. "
+            "Here it is built for your sentence. "
+            "A search finds pushes that go farther.",
         ),
         "Build the push",
-        "ReLU attention has no exponential: it cannot concentrate like this, and its sensitivity "
-        "does fall with n.",
+        "ReLU attention has no exponential: it cannot concentrate like this, "
+        "and its sensitivity does fall with n.",
     ),
     (
         "What it does to learning",
         (
-            "A model has learned many texts, and is taught one more with the label +1. Then one "
-            "word of that text changes, and with it the meaning: −1 would be right. What does the "
-            "model answer?",
-            "Let γ be the difference between the model’s answers to the two texts before the "
-            "update. If γ was small, a fully connected model cannot tell them apart afterwards "
-            "either: in long texts its squared error on the changed text is at least (2 − γ)², and "
-            "for γ below 1 it gives the wrong label (Theorems 4 and 5). A sensitive model can do "
-            "better.",
+            "A model has learned many texts, and is taught one more with the label +1. "
+            "Then one word of that text changes, and with it the meaning: −1 would be right. "
+            "What does the model answer?",
+            "Let γ be the difference between the model’s answers to the two texts "
+            "before the update. "
+            "If γ was small, a fully connected model cannot tell them apart afterwards: "
+            "in long texts its squared error on the changed text is at least (2 − γ)², "
+            "and for γ below 1 it gives the wrong label (Theorems 4 and 5). "
+            "A sensitive model can do better.",
         ),
         "Learn, then change a word",
-        "A model can only learn from a word that moves its features. An error below 1 is the right "
-        "label: attention gets there with a small γ, the fully connected layer does not.",
+        "A model can only learn from a word that moves its features. "
+        "An error below 1 is the right label: "
+        "attention gets there with a small γ, the fully connected layer does not.",
     ),
 )
 
 # The push of step 2.
 FORMULA = (
-    "Δ = length · (cos θ · (sum of all u, as a unit vector) + sin θ · (a unit vector at a right "
-    "angle to all u))"
+    "Δ = length · (cos θ · (sum of all u, as a unit vector) "
+    "+ sin θ · (a unit vector at a right angle to all u))"
 )
 
 

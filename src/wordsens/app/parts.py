@@ -88,8 +88,8 @@ def markup(classes: str = "") -> ui.html:
 class Fold(Tag):
     """Details under a summary."""
 
-    def __init__(self, summary: str, **attributes: str):
-        super().__init__("details", classes="more", **attributes)
+    def __init__(self, summary: str):
+        super().__init__("details", classes="more")
         with self:
             Tag("summary", summary)
 
@@ -101,21 +101,16 @@ def button(text: str, pressed: Callable[..., Any], *, main: bool = False, **attr
 
 
 class Stale(Tag):
-    """A note on a result that is not of the settings, which greys it.
+    """A note on a result that does not belong to the settings; it greys the result's box."""
 
-    Args:
-        boxes: the elements that hold the result.
-    """
-
-    def __init__(self, *boxes: ui.element):
+    def __init__(self, box: ui.element):
         super().__init__("p", "", "stale-note", role="status")
-        self._boxes = boxes
+        self._box = box
 
     def say(self, reason: str) -> None:
         """Grey the result for that reason; "" for none."""
         self.text = reason
-        for box in self._boxes:
-            box.classes(add="stale") if reason else box.classes(remove="stale")
+        self._box.classes(add="stale") if reason else self._box.classes(remove="stale")
 
 
 class Field(ui.element, component=_STATIC["control.js"]):
@@ -170,11 +165,12 @@ class Field(ui.element, component=_STATIC["control.js"]):
 
 
 class ColouredWords(ui.element, component=_STATIC["words.js"]):
-    """The words of a text, coloured; `picked` is called with the row of a word that was chosen."""
+    """The words of a text, coloured, under a title; `picked` is called with the row of a word that
+    was chosen."""
 
     def __init__(self, picked: Callable[[int], Any]):
         super().__init__()
-        self.show(label="", pieces=[])
+        self.show(title="", pieces=[])
         self.on("pick", lambda event: picked(int(event.args)))
 
     def show(self, **arguments: Any) -> None:
@@ -184,7 +180,7 @@ class ColouredWords(ui.element, component=_STATIC["words.js"]):
 
 
 class Lines(ui.element, component=_STATIC["lines.js"]):
-    """Attention as lines between words, hidden until there is some."""
+    """Attention as lines between words under a sentence, hidden until there is some."""
 
     def __init__(self):
         super().__init__()
@@ -195,9 +191,8 @@ class Lines(ui.element, component=_STATIC["lines.js"]):
     def show(self, lines: dict[str, Any] | None) -> None:
         """Show attention as the tasks give it; None hides it."""
         self.set_visibility(lines is not None)
-        if lines is not None and lines["frames"] is not self.props["frames"]:
-            self.props.update(lines)
-            self.update()
+        self.props.update(lines or {})
+        self.update()
 
 
 # The colour and the mark of each map, and of pairs of opposite and of the same meaning.
@@ -222,8 +217,9 @@ def curve(
         "data": [list(point) for point in points],
         "lineStyle": line,
         "itemStyle": {"color": ink},
-        "symbol": "none" if dashed else mark,
+        "symbol": mark,
         "symbolSize": 7,
+        "showSymbol": not dashed,
         "emphasis": {"disabled": True},
         **more,
     }

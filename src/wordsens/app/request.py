@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError, ValidationInfo, field_validator
 
-from wordsens.errors import require_choice
+from wordsens.errors import InputError, require_choice
 from wordsens.maps.registry import MAPS, MODEL, plain_name
 
 BOTH = "both"
@@ -77,55 +77,56 @@ class MeasureRequest(BaseModel, frozen=True):
     pool: str = ""
     search: str = "quick"
 
-    @field_validator(*CHOICES)
+    @field_validator(*CHOICES, "model")
     @classmethod
     def _offered(cls, value: str, info: ValidationInfo) -> str:
         name = str(info.field_name)
-        return require_choice(name, value, CHOICES[name])
+        offered = CHOICES.get(name, info.context)
+        return value if offered is None else require_choice(name, value, offered)
 
     @classmethod
-    def of(
-        cls, values: Mapping[str, Any], default: "MeasureRequest", models: Sequence[str]
-    ) -> tuple["MeasureRequest", list[str]]:
-        """The request with these values, and the names of those that the page does not offer, which
-        keep their defaults.
+    def of(cls, values: Mapping[str, Any], models: Sequence[str]) -> "MeasureRequest":
+        """The request with these values.
 
-        >>> values = {"map": "rf", "search": "all", "layer": "2"}
-        >>> request, wrong = MeasureRequest.of(values, MeasureRequest(), ["minilm"])
-        >>> request.layer, wrong
-        (2, ['search'])
+        Args:
+            values: by name; what is missing has its default.
+            models: the names that the page offers.
+
+        Raises:
+            InputError: the page does not offer one of the values.
+
+        >>> MeasureRequest.of({"map": "rf", "layer": "2"}, ["minilm"]).layer
+        2
         """
-        wrong = []
         try:
-            cls.model_validate(values)
+            return cls.model_validate(values, context=models)
         except ValidationError as error:
-            wrong = [str(each["loc"][0]) for each in error.errors()]
-        if values.get("model", default.model) not in models:
-            wrong.append("model")
-        offered = {name: value for name, value in values.items() if name not in wrong}
-        return cls.model_validate(default.model_dump() | offered), wrong
+            name = error.errors()[0]["loc"][0]
+            value = values[str(name)]
+            raise InputError(f"The {name}, “{value}”, is not one that this page has.") from None
 
     @property
     def maps(self) -> tuple[str, ...]:
         """The maps to measure: attention, then a fully connected layer, for "both"."""
         return ("raf", "rf") if self.map == BOTH else (self.map,)
 
-    @property
-    def title(self) -> str:
-        """The map in a few words.
+    def title(self, name: str) -> str:
+        """One of the maps in a few words.
 
-        >>> MeasureRequest(map="drf").title
-        '4 fully connected layers (DRF, L = 4)'
+        >>> MeasureRequest().title("rf")
+        'Fully connected layer (RF)'
         """
-        if self.map == MODEL:
+        if name == MODEL:
             layer = "last layer" if self.layer == -1 else f"layer {self.layer}"
-            return f"{self.model}, {layer}" + (f", {self.pool} pooling" if self.pool else "")
-        name = CHOICES["map"][self.map].removeprefix("a ")
-        return f"{name[0].upper()}{name[1:]}"
+            pooling = f", {self.pool} pooling" if self.pool else ""
+            return f"{self.model}, {layer}{pooling}"
+        words = CHOICES["map"][name].removeprefix("a ")
+        return f"{words[0].upper()}{words[1:]}"
 
     def command(self, name: str) -> str:
         """The command that gives the same numbers of a map."""
-        words = ["wordsens", "measure", self.text, "--map", name, "--search", self.search]
+        words = ["wordsens", "measure", self.text]
+        words += ["--map", name, "--search", self.search]
         if name == MODEL:
             words += ["--model", self.model, "--layer", str(self.layer)]
             words += ["--pool", self.pool] if self.pool else []

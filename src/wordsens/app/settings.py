@@ -61,6 +61,15 @@ class AppSettings:
                 f"{argument('host')} out"
             )
 
+    def require_words(self, text: str) -> None:
+        """InputError, in plain words, for a text without words or with too many."""
+        count = len(text.split())
+        if not 1 <= count <= self.max_words:
+            raise InputError(
+                f"A text here has {count:,} words; give 1 to {self.max_words:,}. "
+                "The wordsens command takes longer texts."
+            )
+
     @property
     def models(self) -> list[str]:
         """The names that a visitor can choose from, the first chosen at first."""

@@ -1,7 +1,6 @@
 """The first screen: may the answer to one text be given for another? Then the model on pairs of
 known meaning."""
 
-import math
 from typing import Any
 
 from wordsens.app.attention import AttentionFold
@@ -20,22 +19,23 @@ from wordsens.app.parts import (
 from wordsens.app.pool import Pool
 from wordsens.app.request import PAIRS
 from wordsens.app.work_line import WorkLine
+from wordsens.errors import InputError
 from wordsens.evaluation.guard.judge import ADVICE
 
 LEAD = (
-    "A semantic cache reuses the stored answer of an earlier question when the two questions’ "
-    "embeddings are similar enough (cosine at or above a threshold). That is a hit; otherwise it "
-    "is a miss and the language model is called. The guard reads the words of both texts, by "
-    "rules, and says same, different or unsure."
+    "A semantic cache reuses the stored answer of an earlier question "
+    "when the embeddings of the two questions are similar enough: a hit. "
+    "Otherwise it is a miss, and the language model is called. "
+    "The guard reads the words of both texts by rules, and says same, different or unsure."
 )
 
 CHANGED = "The texts or the model have changed. Press Compare, or Enter in a text."
-THRESHOLD = "A threshold is a cosine from 0 to 1, such as 0.9."
+THRESHOLD = "A threshold is a number, for cosines from 0 to 1, such as 0.9."
 
 MISSED = "Nothing to do: the cache misses, so the language model is called."
 NEEDLESS = (
-    "What to do: the cache misses here without need; wordsens calibrate finds how low your "
-    "threshold may be."
+    "What to do: the cache misses here without need. "
+    "wordsens calibrate finds how low your threshold may be."
 )
 
 
@@ -43,9 +43,9 @@ class TwoTexts:
     """The screen of one visitor, with the settings of the link."""
 
     def __init__(self, pool: Pool, query: dict[str, str]):
-        self._pool, self._result = pool, shipped()["two_texts"]
-        # The settings of the result.
-        self._drawn = {name: self._result[name] for name in ("model", "first", "second")}
+        self._pool, self._comparison = pool, shipped()["two_texts"]
+        # The settings of the comparison that is shown, which are the arguments of the task.
+        self._drawn = {name: self._comparison[name] for name in ("model", "first", "second")}
         with screen("/"), Tag("div", classes="stage"):
             with Tag("section", classes="colours", aria_label="Answer") as answer:
                 self._stale = Stale(answer)
@@ -54,9 +54,7 @@ class TwoTexts:
                 self._sentences = Tag("p", "", "answer", role="status")
                 self._advice = Tag("p", "", "takeaway")
                 self._words = markup()
-                self._more = Fold(
-                    "All numbers: delete, replace or perturb each word; pairs of words"
-                )
+                self._more = Fold("All numbers: delete, replace or perturb each word")
                 with self._more:
                     self._numbers = markup()
                 self._attention = AttentionFold(pool, lambda: self._drawn)
@@ -64,27 +62,20 @@ class TwoTexts:
                 self._form(query)
             with Tag("section", classes="details", aria_label="The model"):
                 self._pairs = ModelPairs(pool, self._model, self._slide)
-        typed, known = _number(query.get("threshold", "")), self._pairs.check["threshold"]
-        self._threshold = round(known, 2)
-        if typed is not None and self._pairs.allows(typed):
-            self._threshold = typed
+        linked = self._pairs.threshold_of(query.get("threshold", ""))
+        usual = round(self._pairs.check["threshold"], 2)
+        self._threshold = usual if linked is None else linked
         self._typed.show(f"{self._threshold:g}")
-        self._draw(self._result)
-        self._mark()
+        self._draw(self._drawn, self._comparison)
 
     def _form(self, query: dict[str, str]) -> None:
+        called = self._mark, self.run
         self._texts = {
-            name: Field(
-                "textarea",
-                name,
-                label,
-                query.get(name, self._drawn[name]),
-                self._mark,
-                self.run,
-                rows=2,
-                saved=True,
+            name: Field("textarea", name, label, query.get(name, text), *called, rows=2, saved=True)
+            for name, label, text in (
+                ("first", "A text", self._drawn["first"]),
+                ("second", "Another text", self._drawn["second"]),
             )
-            for name, label in (("first", "A text"), ("second", "Another text"))
         }
         models = {name: name for name in self._pool.settings.models}
         model = query.get("model", "")
@@ -114,15 +105,14 @@ class TwoTexts:
         return {name: str(field.value).strip() for name, field in fields.items()}
 
     def _mark(self) -> None:
-        """Grey a result of other settings."""
+        """Grey a comparison of other settings."""
         self._stale.say(CHANGED if self._settings() != self._drawn else "")
 
     def _type(self) -> None:
-        """Take the threshold that was typed; half a number changes nothing."""
-        typed = _number(str(self._typed.value))
-        allowed = typed is None or self._pairs.allows(typed)
-        self._line.say("" if allowed else THRESHOLD, problem=True)
-        if typed is not None and allowed:
+        """Take the threshold that was typed; what is none changes nothing."""
+        typed = self._pairs.threshold_of(str(self._typed.value))
+        self._line.say(THRESHOLD if typed is None else "", problem=typed is None)
+        if typed is not None:
             self._threshold = typed
             self._say()
 
@@ -134,57 +124,46 @@ class TwoTexts:
 
     async def run(self) -> None:
         """Compare the texts, and check the model where its pairs are those of another."""
-        settings, most = self._settings(), self._pool.settings.max_words
-        if not all(1 <= len(settings[name].split()) <= most for name in self._texts):
-            self._line.drop()
-            self._line.say(f"Give two texts, of one to {most:,} words each.", problem=True)
-            self._mark()
+        settings = self._settings()
+        try:
+            for name in self._texts:
+                self._pool.settings.require_words(settings[name])
+        except InputError as error:
+            self._line.refuse(error)
             return
-        if self._stale.text:
-            self._stale.say("The new answer is on its way.")
         set_address("/", {"model": settings["model"], "threshold": f"{self._threshold:g}"})
 
         def show(part: dict[str, Any]) -> None:
-            if "score" not in part:
-                return
-            if self._drawn is not settings:
-                self._drawn = settings
-                self._attention.clear()
-            self._draw(part)
-            self._mark()
+            if "score" in part:
+                self._draw(settings, part)
 
         answer = await self._line.run("two_texts", settings, show)
         if answer is not None and self._pairs.check["model"] != settings["model"]:
             await self._pairs.run()
-        self._mark()
 
-    def _draw(self, result: dict[str, Any]) -> None:
-        self._result = result
-        self._words.set_content(result["words"])
-        self._numbers.set_content(result["numbers"])
-        self._more.set_visibility(bool(result["numbers"]))
+    def _draw(self, settings: dict[str, str], comparison: dict[str, Any]) -> None:
+        """Show a comparison, which may be without the numbers of words yet."""
+        if settings is not self._drawn:
+            self._attention.clear()
+        self._drawn, self._comparison = settings, comparison
+        self._words.set_content(comparison["words"])
+        self._numbers.set_content(comparison["numbers"])
+        self._more.set_visibility(bool(comparison["numbers"]))
+        self._mark()
         self._say()
 
     def _say(self) -> None:
         """The answer at the threshold that is set."""
-        result, threshold = self._result, self._threshold
-        of_model = self._pairs.check["model"] == self._drawn["model"]
-        self._pairs.draw(threshold, result["value"] if of_model else None)
-        hit = result["value"] >= threshold
+        comparison, threshold = self._comparison, self._threshold
+        score, value, verdict = (comparison[name] for name in ("score", "value", "verdict"))
+        known = self._pairs.check["model"] == self._drawn["model"]
+        self._pairs.draw(threshold, value if known else None)
+        hit = value >= threshold
         self._headline.text = (
-            f"{result['score'].capitalize()} {result['value']:.3f}: a {'hit' if hit else 'miss'} "
-            f"at your threshold {threshold:g}. {result['cut']}"
+            f"{score.capitalize()} {value:.3f}: a {'hit' if hit else 'miss'} "
+            f"at your threshold {threshold:g}. {comparison['cut']}"
         ).strip()
-        guard = f"The guard says {result['verdict']} ({result['reason']})."
-        self._sentences.text = f"{guard} {result['apart']}".strip()
-        missed = NEEDLESS if result["verdict"] == "same" else MISSED
-        self._advice.text = f"What to do: {ADVICE[result['verdict']]}." if hit else missed
-
-
-def _number(text: str) -> float | None:
-    """The number of a control or a link; None where it is none."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+        guard = f"The guard says {verdict} ({comparison['reason']})."
+        self._sentences.text = f"{guard} {comparison['apart']}".strip()
+        missed = NEEDLESS if verdict == "same" else MISSED
+        self._advice.text = f"What to do: {ADVICE[verdict]}." if hit else missed

@@ -38,6 +38,12 @@ class WorkLine:
         if job is not None:
             job.cancel()
         self._show_running(False)
+        self.say("")
+
+    def refuse(self, error: BaseException) -> None:
+        """Say why there is no answer, in the place of the task."""
+        self.drop()
+        self.say(str(error), problem=True)
 
     def say(self, message: str, *, problem: bool = False) -> None:
         """A sentence in the place of the progress."""
@@ -49,9 +55,11 @@ class WorkLine:
         name: str,
         arguments: dict[str, Any],
         show: Callable[[dict[str, Any]], None] = lambda part: None,
+        *,
+        brief: bool = False,
     ) -> Any:
         """The task's answer, which `show` is given like its parts; None where there is none: then
-        the line says why. A task that still runs is ended first."""
+        the line says why. A task that still runs is ended first; a brief one goes before others."""
         self.drop()
 
         def take(part: dict[str, Any]) -> None:
@@ -60,9 +68,9 @@ class WorkLine:
                 show(part)
 
         try:
-            job = self._pool.submit(name, arguments, self._visitor, take)
+            job = self._pool.submit(name, arguments, self._visitor, take, brief=brief)
         except WordsensError as error:
-            self.say(str(error), problem=True)
+            self.refuse(error)
             return None
         self._job, began = job, time.monotonic()
         self._show_running(True)
@@ -76,7 +84,7 @@ class WorkLine:
         if job.cancelled():
             self.say("Cancelled. The page keeps what it shows.")
         elif (error := job.exception()) is not None:
-            self.say(str(error), problem=True)
+            self.refuse(error)
         else:
             self.say(f"Done in {time.monotonic() - began:.1f} s.")
             show(job.result())

@@ -3,7 +3,7 @@ const ROW = 22;
 const LEAST = 0.02; // weights below it have no line
 
 export default {
-  props: { before: Object, title: String, words: Array, frames: Array, at: Array, slider: String },
+  props: { sentence: String, before: Object, title: String, words: Array, frames: Array, at: Array, slider: String },
   data() {
     return { step: 0 };
   },
@@ -49,6 +49,7 @@ export default {
   },
   template: `
     <div class="lines">
+      <p class="answer" role="status">{{ sentence }}</p>
       <div class="control" v-if="last > 0">
         <label :for="slider + '-push'">{{ slider }}<output :for="slider + '-push'">{{ percent }}</output></label>
         <input type="range" class="push" :id="slider + '-push'" min="0" :max="last" step="1" :value="step"

@@ -1,6 +1,6 @@
 // The words of a text in their colours. A word is chosen by a click or with the keyboard.
 export default {
-  props: { pieces: Array, here: Number, label: String },
+  props: { pieces: Array, here: Number, title: String },
   computed: {
     // The one word that Tab reaches: from there arrow keys go on.
     stop() {
@@ -16,7 +16,7 @@ export default {
     },
     move(event) {
       const words = [...this.$el.querySelectorAll(".w")];
-      const ahead = getComputedStyle(this.$el).direction === "rtl" ? -1 : 1;
+      const ahead = getComputedStyle(event.currentTarget).direction === "rtl" ? -1 : 1;
       const steps = { ArrowRight: ahead, ArrowLeft: -ahead, ArrowDown: 10, ArrowUp: -10, Home: -Infinity, End: Infinity };
       if (!(event.key in steps)) return;
       event.preventDefault();
@@ -25,10 +25,10 @@ export default {
     },
   },
   template: `
-    <p class="heat" dir="auto" role="group" :aria-label="label" @keydown="move"
+    <section class="reader"><h3>{{ title }}</h3><p class="heat" dir="auto" role="group" :aria-label="title" @keydown="move"
       ><template v-for="(piece, at) in pieces" :key="at"
       ><span v-if="typeof piece !== 'string'" :class="['w', 's' + piece.level, { here: piece.row === here, unknown: piece.unknown }]"
         role="button" :aria-pressed="piece.row === here" :tabindex="piece.row === stop ? 0 : -1" :title="piece.value.toFixed(2)" :style="{ '--rank': rank(piece) }"
         @click="$emit('pick', piece.row)" @focus="$emit('pick', piece.row)">{{ piece.text }}</span
-      ><template v-else>{{ piece }}</template></template></p>`,
+      ><template v-else>{{ piece }}</template></template></p></section>`,
 };

@@ -26,7 +26,14 @@ from wordsens.text.matrix import TextMatrix
 from wordsens.theory.prediction import predict
 from wordsens.workers import report
 
-NAMES = {"raf": "Attention", "rf": "Fully connected layer"}
+# The columns of the table of maps, each with what it means.
+COLUMNS = {
+    "": "",
+    "highest found": "",
+    "at most": "At most: proved, for any push of a word within its own length.",
+    "theory": "Theory: a prediction for large d, not a bound.",
+    "word": "",
+}
 
 # Seconds between two reports of progress.
 PROGRESS_SECONDS = 0.1
@@ -51,45 +58,43 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     `words`: by row, the change found, its upper bound, and the push.
     """
     config = MeasureRequest(**request)
-    answers, rows, notes, commands = {}, [], [], []
+    maps, rows, notes = {}, [], []
     for place, name in enumerate(config.maps):
         phi, text = build(config, name)
         chosen = sampled_words(phi, len(text), 0)
         plan = {"search": config.search, "progress": progress(place, len(config.maps))}
-        result = word_sensitivity(phi, text, chosen, **plan)
-        columns, pushes = result.columns(), result.perturbations.tolist()
-        known = zip(columns["sensitivity"], columns["upper"], pushes, strict=True)
-        words = dict(zip(columns["word"], known, strict=True))
-        pieces, title = _pieces(config.text, text, words), NAMES.get(name, config.title)
-        count = sum(not isinstance(each, str) for each in pieces)
+        sensitivity = word_sensitivity(phi, text, chosen, **plan)
+        columns = sensitivity.columns()
+        pushes = sensitivity.perturbations.tolist()
+        found = zip(columns["sensitivity"], columns["upper"], pushes, strict=True)
+        words = dict(zip(columns["word"], found, strict=True))
+        pieces = _pieces(config.text, text, words)
+        count = sum(not isinstance(piece, str) for piece in pieces)
         total = len(text.whole_words or ())
         searched = "" if count == total else f" ({count} of {total} words searched)"
-        answers[name] = {
-            "title": f"{title}: {number(result.value)}{searched}",
+        title = config.title(name)
+        maps[name] = {
+            "title": f"{title}: {number(sensitivity.value)}{searched}",
             "pieces": pieces,
-            "row": result.word,
+            "row": sensitivity.word,
             "words": words,
         }
         predicted = predict(phi, text, words=len(words))
         theory = predicted.value if predicted is not None and predicted.in_range else None
-        rows.append((title, result.value, result.upper, theory, _word_at(text, result.word)))
-        notes += [*_unknown(pieces), *result.notes]
-        if result.rigor not in (None, CERTIFIED):
-            notes.append(f"{title}: the upper bound holds {result.rigor}.")
-        commands.append(config.command(name))
-    meaning = (
-        "At most: proved, for any push of a word within its own length. Theory: a prediction for "
-        "large d, not a bound."
-    )
-    headings = "", "highest found", "at most", "theory", "word"
-    columns = dict(zip(headings, zip(*rows, strict=True), strict=True))
-    known = {name: cells for name, cells in columns.items() if any(cells)}
+        word = _word_at(text, sensitivity.word)
+        rows.append((title, sensitivity.value, sensitivity.upper, theory, word))
+        notes += [*_unknown(pieces), *sensitivity.notes]
+        if sensitivity.rigor not in (None, CERTIFIED):
+            notes.append(f"{title}: the upper bound holds {sensitivity.rigor}.")
+    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    known = {name: cells for name, cells in columns.items() if {*cells} != {None}}
+    meaning = " ".join(filter(None, map(COLUMNS.get, known)))
     table = Table("", known, note=meaning, coloured=("highest found",))
     return {
         "headline": _headline(config, [number(value) for _, value, *_ in rows]),
         "table": html_part(View("", (table,), notes=tuple(dict.fromkeys(notes)))),
-        "command": "\n".join(commands),
-        "maps": answers,
+        "command": "\n".join(map(config.command, config.maps)),
+        "maps": maps,
     }
 
 
@@ -130,14 +135,14 @@ def _word_at(text: TextMatrix, row: int) -> str:
 
 def _unknown(pieces: Sequence[str | dict[str, Any]]) -> list[str]:
     """A note on words that the vocabulary does not have."""
-    words = [piece for piece in pieces if not isinstance(piece, str)]
-    names = dict.fromkeys(f"“{word['text']}”" for word in words if word["unknown"])
-    if not names:
-        return []
-    return [
-        f"Not in this model’s vocabulary: {', '.join(names)}. The model reads the mark [UNK] in "
-        "the place of each, so the number is of the mark, not of the word."
-    ]
+    names = dict.fromkeys(
+        f"“{piece['text']}”" for piece in pieces if not isinstance(piece, str) and piece["unknown"]
+    )
+    note = (
+        f"Not in this model’s vocabulary: {', '.join(names)}. "
+        "The model reads the mark [UNK] in its place, so the number is that of the mark."
+    )
+    return [note] if names else []
 
 
 def _headline(config: MeasureRequest, values: Sequence[str]) -> str:
@@ -145,40 +150,34 @@ def _headline(config: MeasureRequest, values: Sequence[str]) -> str:
     pushed = "Change one word’s vector by up to its own length"
     if config.map == BOTH:
         return (
-            f"{pushed}: the attention layer’s output can change by {values[0]} times its size, the "
-            f"fully connected layer’s by {values[1]} times. (Both layers have random weights.)"
+            f"{pushed}: the attention layer’s output can change by {values[0]} times its size, "
+            f"the fully connected layer’s by {values[1]} times. (Both layers have random weights.)"
         )
     weights = "" if config.map == MODEL else " (Random weights.)"
-    changes = f"the output can change by {values[0]} times its size"
-    return f"{config.title}. {pushed}: {changes}.{weights}"
+    changed = f"the output can change by {values[0]} times its size"
+    return f"{config.title(config.map)}. {pushed}: {changed}.{weights}"
 
 
 def word_detail(
     request: dict[str, Any], row: int, words: dict[str, tuple[float, float | None, list[float]]]
 ) -> dict[str, Any]:
-    """The word in that row of the text under each map, from what `measure` knows of it: what real
-    edits do in a sentence, all changes in tables, and attention as lines with a sentence."""
+    """The word in that row of the text under each map, from what `measure` knows of it: all changes
+    in tables, with those by real edits, and the first map's attention as lines."""
     config = MeasureRequest(**request)
-    tables, sentences, lines, turned, word = [], [], None, "", ""
+    parts, lines = [], None
     for name, (value, upper, push) in words.items():
         phi, text = build(config, name)
-        word, title = _word_at(text, row), NAMES.get(name, "Output")
-        edits = word_edits(config, phi, text, row)
-        changes = {"vector pushed": value, "proved: at most": upper} | edits
+        changes = {"vector pushed": value, "proved: at most": upper}
+        changes |= word_edits(config, phi, text, row)
         cells = [(label, change) for label, change in changes.items() if change is not None]
         headings = "the word", "change"
-        tables.append(Table.of_rows(title, headings, cells, coloured=headings[1:]))
-        each = (f"{number(change)} when it is {label}" for label, change in edits.items())
-        sentences.append(f"{title}: {', '.join(each)}.")
-        if lines is None:
+        title = config.title(name)
+        parts.append(Table.of_rows(title, headings, cells, coloured=headings[1:]))
+        if len(parts) == 1:
+            parts.insert(0, f"“{_word_at(text, row)}”")
             delta = torch.tensor(push, dtype=torch.float64)
-            lines, turned = attention_lines(phi, text, row, delta)
-    return {
-        "sentence": f"What real edits of “{word}” change. {' '.join(sentences)}",
-        "card": html_part(View("", (f"“{word}”", *tables))),
-        "lines": lines,
-        "turned": turned,
-    }
+            lines = attention_lines(phi, text, row, delta)
+    return {"card": html_part(View("", tuple(parts))), "lines": lines}
 
 
 def word_edits(
@@ -211,9 +210,9 @@ def word_edits(
 
 def attention_lines(
     phi: Any, text: TextMatrix, row: int, delta: torch.Tensor
-) -> tuple[dict[str, Any] | None, str]:
+) -> dict[str, Any] | None:
     """The attention weights while a row moves along `delta`, at SHARES, as `parts.Lines` draws
-    them, and how it turns in a sentence; None and "" for maps without attention.
+    them, and how it turns in a sentence; None for maps without attention.
 
     frames[k][j][i] is the weight that word j gives word i; for a longer text of the MOST_LINES
     words that turn most.
@@ -226,33 +225,31 @@ def attention_lines(
         try:
             pair = attention_pair(phi, text, moved, layer=layer, head=head)
         except InputError:  # a map without attention, or a transformer loaded without it
-            return None, ""
+            return None
         frames.append(pair.weights[1])
     table = torch.stack(frames)
     turn = (table[-1, :, row] - table[0, :, row]).abs()
-    turn[row] = torch.inf
-    shown = sorted(turn.argsort(descending=True)[:MOST_LINES].tolist())
-    table = table[:, shown][:, :, shown]
-    place = shown.index(row)
-    others = [other for other in range(len(shown)) if other != place]
-    before, *_, after = table[:, others, place].mean(dim=1).tolist()
-    words, word = [token_name(text.word(row)) for row in shown], token_name(text.word(row))
-    drawn = rounded(table)
-    lines = {
-        "before": {"title": "Before", "words": words, "weights": drawn[0]},
-        "title": f"“{word}” pushed",
-        "slider": f"Push of “{word}”, in percent of the strongest",
-        "words": words,
-        "at": [place],
-        "frames": drawn,
-    }
+    turn[row] = -torch.inf
+    before, *_, after = (table[:, :, row].sum(dim=1) - table[:, row, row]).tolist()
+    shown = sorted({row, *turn.argsort(descending=True)[: MOST_LINES - 1].tolist()})
+    drawn = rounded(table[:, shown][:, :, shown])
+    names = [token_name(text.word(each)) for each in shown]
+    word, others = token_name(text.word(row)), len(rows) - 1
     sentence = (
-        f"Pushing the vector of “{word}” {'raises' if after >= before else 'lowers'} its share of "
-        f"the other words’ attention from {before:.0%} to {after:.0%}."
+        f"Pushing the vector of “{word}” {'raises' if after >= before else 'lowers'} its share "
+        f"of the other words’ attention from {before / others:.0%} to {after / others:.0%}."
     )
     if left_out := len(rows) - len(shown):
         sentence += f" The {left_out} words that turn least are left out."
-    return lines, sentence
+    return {
+        "sentence": sentence,
+        "before": {"title": "Before", "words": names, "weights": drawn[0]},
+        "title": f"“{word}” pushed",
+        "slider": f"Push of “{word}”, in percent of the strongest",
+        "words": names,
+        "at": [shown.index(row)],
+        "frames": drawn,
+    }
 
 
 def token_name(token: str) -> str:
@@ -272,14 +269,14 @@ def rounded(table: torch.Tensor) -> Any:
 def progress(part: int = 0, parts: int = 1) -> Callable[[int, int], None]:
     """The callback of a computation that is one of so many equal parts of a task: it reports the
     share that is done."""
-    reported = 0.0
+    last = 0.0
 
     def report_progress(done: int, total: int) -> None:
-        nonlocal reported
-        if time.monotonic() - reported < PROGRESS_SECONDS:
-            report()
-            return
-        reported = time.monotonic()
-        report({"share": (part + done / max(total, 1)) / parts})
+        nonlocal last
+        share = None
+        if time.monotonic() - last >= PROGRESS_SECONDS:
+            last = time.monotonic()
+            share = {"share": (part + done / max(total, 1)) / parts}
+        report(share)
 
     return report_progress

@@ -19,7 +19,7 @@ from wordsens.evaluation.pairs import choose_pairs, scored_by, similarities, sim
 from wordsens.findings.check import around
 from wordsens.findings.explain import separation
 from wordsens.intervals import kept_threshold
-from wordsens.maps.attention_pair import attention_pair, comparable_pair
+from wordsens.maps.attention_pair import comparable_pair
 from wordsens.maps.transformer.features import loaded_model
 from wordsens.models.load import load
 from wordsens.models.model import Model
@@ -28,9 +28,6 @@ from wordsens.text.pairs import Pair
 from wordsens.text.tables import parsed_json
 from wordsens.text.whole_words import lettered_spans
 from wordsens.workers import report
-
-# Attention that moves less than this share is the same.
-SAME = 5e-4
 
 # Words of a text that have numbers: each costs a run of the model or more.
 EXPLAINED = 60
@@ -42,31 +39,24 @@ BIN, BINS = 0.02, 40
 def attention(model: str, first: str, second: str, layer: int, head: int | None) -> dict[str, Any]:
     """Figure 1 for any two texts: the weights of a layer and head, as `parts.Lines` draws them."""
     phi = loaded_model(model)
-    # comparable_pair refuses texts that read the same.
-    compare = attention_pair if first == second else comparable_pair
-    pair = compare(phi, first, second, layer=layer, head=head)
+    pair = comparable_pair(phi, first, second, layer=layer, head=head)
+    moved = (pair.weights[1] - pair.weights[0]).abs().sum(dim=1) / 2
     heads = len(phi.attention_of(phi.accept(phi.embed([first])[0].rows), layer))
     tokens = [[token_name(token) for token in each] for each in pair.tokens]
     weights = [rounded(each) for each in pair.weights]
-    sentence = "The texts have different lengths, so each is shown by itself."
-    if pair.difference is not None:
-        moved = pair.difference.abs().sum(dim=1) / 2
-        share, most = float(moved.mean()), tokens[0][int(moved.argmax())]
-        sentence = "Attention is the same in both texts."
-        if share >= SAME:
-            sentence = (
-                f"{percent(share)} of all attention goes elsewhere in the second text; the "
-                f"attention of “{most}” changes most."
-            )
+    sentence = (
+        f"{percent(float(moved.mean()))} of all attention goes elsewhere in the second text; "
+        f"the attention of “{tokens[0][int(moved.argmax())]}” changes most."
+    )
     return {
         "lines": {
+            "sentence": sentence,
             "before": {"title": first, "words": tokens[0], "weights": weights[0]},
             "title": second,
             "words": tokens[1],
             "frames": [weights[1]],
             "at": list(pair.changed),
         },
-        "sentence": sentence,
         "numbers": html_part(pair.view()),
         "layers": phi.attention_layers,
         "heads": heads,
@@ -83,7 +73,7 @@ def two_texts(model: str, first: str, second: str) -> dict[str, Any]:
         "value": float(similarities(loaded, [Pair("", first, second, same=False)])[0]),
         "verdict": judgement.verdict,
         "reason": judgement.reason,
-        "cut": _cut(loaded, first, second),
+        "cut": unread(loaded, first, second),
         "apart": "",
         "words": "",
         "numbers": "",
@@ -154,20 +144,15 @@ def _rows(content: str) -> list[dict[str, Any]]:
     return list(csv.DictReader(io.StringIO(content), delimiter=max("\t;|,", key=names.count)))
 
 
-def _cut(model: Model | PairModel, *texts: str) -> str:
-    """What of two texts the model does not read, in a sentence; "" where it reads all of both."""
+def unread(model: Model | PairModel, *texts: str) -> str:
+    """A sentence on texts that the model does not read to their end; "" for others."""
     if isinstance(model, PairModel):
         spans = model.read_spans(*texts)
     else:
         spans = tuple(model.read_span(text) for text in texts)
+    whole = [text.strip() for text in texts]
     parts = [text[slice(*span)].strip() for text, span in zip(texts, spans, strict=True)]
-    counts = [
-        f"{len(part.split())} of the {len(text.split())} words of {which}"
-        for part, text, which in zip(parts, texts, ("the first", "the second"), strict=True)
-        if part != text.strip()
-    ]
-    if not counts:
+    if parts == whole:
         return ""
-    sentence = f"The model reads only {' and '.join(counts)} text."
-    unseen = " What it reads of both is equal: it never sees where they differ."
-    return f"{sentence}{unseen * (parts[0] == parts[1])}"
+    unseen = parts[0] == parts[1] and whole[0] != whole[1]
+    return f"The model reads only a part of the texts{', and not where they differ' * unseen}."
