@@ -132,9 +132,11 @@ def _print_table(table: Table, console: Console, *, rows: int) -> None:
     gap = 2 if console.width >= 100 else 1
     grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     left = console.width - 1  # rich makes a full line one cell too wide
+    widths = [max(map(cell_len, [table.heading(name), *columns[name]])) for name in columns]
+    roomy = sum(widths) + gap * len(widths) <= left
     for name, cells in columns.items():
         number = name in table.numeric
-        heading = _stacked(table.heading(name), cells)
+        heading = table.heading(name) if roomy else _stacked(table.heading(name), cells)
         least = max(map(cell_len, [*cells, *heading.splitlines()]), default=0)
         left -= (least if number else min(least, _LEAST_TEXT)) + gap * bool(grid.columns)
         if left < 0 and grid.columns:
