@@ -280,7 +280,9 @@ def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
         "wordsens.cli.paper._measured", lambda sweep, *_, **__: {"experiment": sweep.experiment}
     )
     monkeypatch.setattr("wordsens.report.write.write_report", lambda folders, path: path)
-    document = json.loads(wordsens("paper", "all", "--out", str(tmp_path), "--json").out)
+    ended = wordsens("paper", "all", "--out", str(tmp_path), "--json")
+    assert ended.code == 0, ended.err
+    document = json.loads(ended.out)
     names = (
         "sensitivity",
         "generalization",
