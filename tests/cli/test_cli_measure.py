@@ -177,7 +177,7 @@ def test_records_are_kept_and_not_measured_again(wordsens, tmp_path, documented,
     words = [word for word, _ in json.loads(rows["raf"]["whole_words"])]
     assert words == ["Not", "שלום", "😀", "!"]
 
-    monkeypatch.setattr("wordsens.sensitivity.one_word.word_sensitivity", None)
+    monkeypatch.setattr(ws, "word_sensitivity", None)
     again = json.loads(wordsens(*arguments, "--json").out)
     for one in (document, again):
         for result in one["texts"][0]["results"]:

@@ -6,6 +6,7 @@ import re
 import pandas as pd
 import pytest
 
+import wordsens as ws
 from wordsens.display.view import Finding
 from wordsens.report.load import load_runs
 from wordsens.report.tables import part_view
@@ -279,7 +280,7 @@ def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "wordsens.cli.paper._measured", lambda sweep, *_, **__: {"experiment": sweep.experiment}
     )
-    monkeypatch.setattr("wordsens.report.write.write_report", lambda folders, path: path)
+    monkeypatch.setattr(ws, "write_report", lambda folders, path: path)
     ended = wordsens("paper", "all", "--out", str(tmp_path), "--json")
     assert ended.code == 0, ended.err
     document = json.loads(ended.out)

@@ -14,7 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from wordsens.cli.command import FURTHER, Answer, Command, Run, command, option, output_file
+from wordsens.cli.command import FURTHER, Answer, Command, CommandRun, command, option, output_file
 from wordsens.cli.commands import COMMANDS, GROUPS, app
 from wordsens.errors import InputError, RequirementError, argument, require_count
 
@@ -32,7 +32,7 @@ def _measure_it(
     size: Size,
     names: Annotated[list[str] | None, option("A name.", "--name")] = None,
     *,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Print a size.
 
@@ -82,7 +82,7 @@ def test_a_rule_holds_for_each_value_of_an_option_that_may_be_repeated():
     def sizes(
         widths: Annotated[list[int] | None, option("A width.", "--width", rule=require_count)],
         *,
-        run: Run,
+        run: CommandRun,
     ) -> Answer:
         return Answer(document={}, lines=[str(widths)])
 
@@ -95,12 +95,12 @@ def test_a_rule_holds_for_each_value_of_an_option_that_may_be_repeated():
 
 
 def test_a_command_that_misses_something_is_refused_where_it_is_written():
-    with pytest.raises(TypeError, match="run: Run"):
+    with pytest.raises(TypeError, match="run: CommandRun"):
         command("bare")(lambda: None)
     with pytest.raises(TypeError, match="count: annotate it"):
 
         @command("plain")
-        def plain(count: int = 3, *, run: Run) -> None: ...
+        def plain(count: int = 3, *, run: CommandRun) -> None: ...
 
 
 def test_the_help_shows_first_what_people_use_first():

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import wordsens as ws
-from wordsens.cli.command import Answer, Run, command
+from wordsens.cli.command import Answer, CommandRun, command
 from wordsens.cli.groups import ModelOptions
 from wordsens.display.view import View
 from wordsens.text.pairs import Pair
@@ -322,7 +322,7 @@ def test_a_figure_of_a_sweep(wordsens, monkeypatch, tmp_path):
 
 def test_quiet_silences_the_warnings_of_the_library(capsys):
     @command("warn")
-    def warn(*, run: Run) -> Answer:
+    def warn(*, run: CommandRun) -> Answer:
         logging.getLogger("wordsens").warning("careful")
         return Answer(document={})
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from wordsens.app.settings import AppSettings
-from wordsens.cli.command import Run, Show, command, option
+from wordsens.cli.command import CommandRun, Show, command, option
 from wordsens.cli.terminal import print_json, stdout
 from wordsens.version import __version__
 
@@ -41,7 +41,7 @@ def app(
         ),
     ] = None,
     show: Show = False,
-    run: Run,
+    run: CommandRun,
 ) -> None:
     """Serve a page to try: your own text in colours, the paper told with live experiments, a model
     checked.

@@ -10,8 +10,8 @@ from wordsens.cli.command import (
     MODEL,
     TEXT,
     Answer,
+    CommandRun,
     Html,
-    Run,
     Seed,
     Threads,
     command,
@@ -79,7 +79,7 @@ def audit(
     html: Html = None,
     seed: Seed = 0,
     threads: Threads = 1,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Find which kinds of words move a model on your texts, and how long a passage may be before a
     "not" is lost.

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Annotated
 
 import wordsens as ws
-from wordsens.cli.command import Answer, Html, Run, Threads, command, cpu_threads, option
+from wordsens.cli.command import Answer, CommandRun, Html, Threads, command, cpu_threads, option
 from wordsens.cli.groups import Encoding, ModelOptions, write_page
 from wordsens.errors import InputError, RequirementError, require_choice
 
@@ -36,7 +36,7 @@ def calibrate(
     ] = None,
     html: Html = None,
     threads: Threads = 1,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Find the threshold that keeps a budget of false hits, and what it costs. Exit code 3 where
     there is none.

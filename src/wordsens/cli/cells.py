@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from wordsens.cli.command import Run, Threads, cpu_threads, option
+from wordsens.cli.command import CommandRun, Threads, cpu_threads, option
 from wordsens.cli.terminal import typed
 from wordsens.errors import InputError, WordsensError, require_count, require_device
 
@@ -51,7 +51,7 @@ class Place:
 
 
 def measure_sweep(
-    sweep: "Sweep", folder: str | Path, place: Place, run: Run
+    sweep: "Sweep", folder: str | Path, place: Place, run: CommandRun
 ) -> "tuple[DataFrame, Path]":
     """Measure the cells that the folder has no value for; all records, in the cells' order, and the
     table of them.
@@ -76,7 +76,7 @@ def measure_sweep(
         return records, write_tables(records, store.folder, sweep.experiment)
 
 
-def _run_missing(cells: Sequence[Any], store: "Store", place: Place, run: Run) -> None:
+def _run_missing(cells: Sequence[Any], store: "Store", place: Place, run: CommandRun) -> None:
     from wordsens.sweeps.run import run as run_cells
     from wordsens.sweeps.run import unfinished
     from wordsens.sweeps.spec import code_version
@@ -90,8 +90,7 @@ def _run_missing(cells: Sequence[Any], store: "Store", place: Place, run: Run) -
         return
     if others := store.other_versions(left[0].experiment, code_version(type(left[0]))):
         run.notice(
-            f"{others} cells there are of another version of the code, and are not mixed with this "
-            "one's"
+            f"{others} cells in the folder are from another version of the code and are not used"
         )
     done = failed = 0
 

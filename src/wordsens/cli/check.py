@@ -9,9 +9,9 @@ import wordsens as ws
 from wordsens.cli.command import (
     GATE,
     Answer,
+    CommandRun,
     Html,
     Junit,
-    Run,
     Seed,
     Threads,
     command,
@@ -118,7 +118,7 @@ def check(
     ] = None,
     seed: Seed = 0,
     threads: Threads = 1,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Does a meaning that flips with one word show in a model's embeddings? A gate for CI: exit
     code 3 when it fails.

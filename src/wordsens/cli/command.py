@@ -101,7 +101,7 @@ def requirements_option(examples: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class CommandRun:
     """How every command prints: a group of options, which `run` names in a command."""
 
     as_json: Annotated[
@@ -171,14 +171,15 @@ def command(
     name: str, *, first: Sequence[str] = ()
 ) -> Callable[[Callable[..., Answer | None]], Callable[..., None]]:
     """Makes a function a command: each parameter is an option, and a parameter that is annotated
-    with a dataclass is an option for each of its fields. `run: Run` has those of every command.
+    with a dataclass is an option for each of its fields. `run: CommandRun` has the options of every
+    command.
 
     Args:
         name: as it is typed.
         first: the options that stand in the first panel of the help.
 
     >>> @command("greet")
-    ... def greet(name: Annotated[str, option("Who is greeted.")], *, run: Run) -> Answer:
+    ... def greet(name: Annotated[str, option("Who.")], *, run: CommandRun) -> Answer:
     ...     return Answer(document={"name": name}, lines=[f"hello {name}"])
     >>> greet(name="you", as_json=False, quiet=False)
     hello you
@@ -187,7 +188,7 @@ def command(
     def made(function: Callable[..., Answer | None]) -> Callable[..., None]:
         parameters = _signature(function)
         if "run" not in parameters:
-            raise TypeError(f"{name}: a command takes `run: Run`, used or not")
+            raise TypeError(f"{name}: a command takes `run: CommandRun`, used or not")
         groups = {
             group: _signature(parameter.annotation)
             for group, parameter in parameters.items()

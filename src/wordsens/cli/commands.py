@@ -62,7 +62,7 @@ _REFUSED = {
     errno.EISDIR,
 }
 
-# Its errors about a stream or a disk that takes nothing more.
+# Its errors about a stream that is closed or a disk that is full.
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 # Characters of a line on stderr.

@@ -12,10 +12,10 @@ from wordsens.cli.command import (
     MODEL,
     TEXT,
     Answer,
+    CommandRun,
     Device,
     Html,
     Junit,
-    Run,
     Seed,
     Threads,
     command,
@@ -103,7 +103,7 @@ def compare(
     html: Html = None,
     seed: Seed = 0,
     threads: Threads = 1,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Find what differs between two models, or one before and after a change, on your own texts. A
     gate for CI.

@@ -8,8 +8,8 @@ import typer
 import wordsens as ws
 from wordsens.cli.command import (
     Answer,
+    CommandRun,
     Html,
-    Run,
     Seed,
     Threads,
     command,
@@ -92,7 +92,7 @@ def explain(
     html: Html = None,
     seed: Seed = 0,
     threads: Threads = 1,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Find the words that carry the score of two texts, a class, or an embedding.
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wordsens.cli.command import Answer, Run, command, option, output_file
+from wordsens.cli.command import Answer, CommandRun, command, option, output_file
 from wordsens.display.terminal import printable
 from wordsens.errors import InputError, RequirementError, require_count
 from wordsens.evaluation.guard import Guard, lost_meaning
@@ -78,7 +78,7 @@ def guard(
             rule=require_count,
         ),
     ] = None,
-    run: Run,
+    run: CommandRun,
 ) -> Answer | None:
     """May two near-duplicates be treated as the same? For semantic caches and memories, by rules,
     without a model.
@@ -119,7 +119,9 @@ def _not_same(count: int) -> str:
     return f"{count} of the pairs are not the same"
 
 
-def _guard_file(pairs: str, out: Path | None, workers: int, *, encoding: str, run: Run) -> Answer:
+def _guard_file(
+    pairs: str, out: Path | None, workers: int, *, encoding: str, run: CommandRun
+) -> Answer:
     """Judges the pairs of a file and writes them with their verdicts: how many have each, and
     why."""
     from wordsens.evaluation.guard.bulk import guard_pairs
@@ -163,7 +165,7 @@ def _print_losses(original: str, rewritten: str, *, as_json: bool) -> int:
     return len(losses)
 
 
-def _print_verdicts(texts: list[str], run: Run) -> int:
+def _print_verdicts(texts: list[str], run: CommandRun) -> int:
     """Prints the verdict on two texts, or on each pair of stdin as it comes; how many are not
     "same".
 

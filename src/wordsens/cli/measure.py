@@ -14,9 +14,9 @@ import typer
 import wordsens as ws
 from wordsens.cli.command import (
     Answer,
+    CommandRun,
     Device,
     EncoderName,
-    Run,
     Seed,
     Threads,
     command,
@@ -192,7 +192,7 @@ def measure(
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Measure how far one word can move what a map sees: S per word, with the most sensitive one
     marked.

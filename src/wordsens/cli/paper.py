@@ -11,7 +11,7 @@ import typer
 
 import wordsens as ws
 from wordsens.cli.cells import Place, failure, measure_sweep
-from wordsens.cli.command import Answer, Device, EncoderName, Run, Seed, command, option
+from wordsens.cli.command import Answer, CommandRun, Device, EncoderName, Seed, command, option
 from wordsens.cli.terminal import stdout
 from wordsens.display.terminal import print_view
 from wordsens.errors import InputError, argument, require_choice, require_count, require_extra
@@ -119,7 +119,7 @@ def paper(
     device: Device = "cpu",
     verbose: Annotated[bool, option("Print every table.", "--verbose")] = False,
     place: Place,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """The paper's experiments on real and Gaussian texts: records, figures and tables.
 
@@ -239,7 +239,7 @@ def _names(named: Sequence[str]) -> list[str]:
 
 
 def _measured(
-    sweep: "Sweep", folder: Path, style: str | None, *, verbose: bool, place: Place, run: Run
+    sweep: "Sweep", folder: Path, style: str | None, *, verbose: bool, place: Place, run: CommandRun
 ) -> dict[str, Any]:
     """Measure the missing cells, write tables and figures, print the summary.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.command import Answer, Run, Show, command, option
+from wordsens.cli.command import Answer, CommandRun, Show, command, option
 from wordsens.display.view import Finding, View
 from wordsens.errors import InputError, require_choice, require_extra
 from wordsens.report import FORMATS
@@ -37,7 +37,7 @@ def report(
         option("The file to write; default: report.html in DIR, or here for several DIRs."),
     ] = None,
     show: Show = False,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """One page of findings, figures, texts and tables, and how the numbers were made.
 

@@ -9,7 +9,7 @@ import typer
 
 import wordsens as ws
 from wordsens.cli.cells import Place, failure, measure_sweep
-from wordsens.cli.command import Answer, Run, command, option
+from wordsens.cli.command import Answer, CommandRun, command, option
 from wordsens.cli.terminal import duration
 from wordsens.display.view import Table, View
 from wordsens.errors import InputError
@@ -43,7 +43,7 @@ def run(
         str | None,
         option("Where to compute, whatever the spec says: cpu, cuda, ...", "--device"),
     ] = None,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Measure every cell that the folder has no value for. After an interruption, run the same
     command to continue.
@@ -67,7 +67,7 @@ def run(
 
 
 @command("sweep status")
-def status(spec: Spec, overrides: Overrides = None, *, out: Out = None, run: Run) -> Answer:
+def status(spec: Spec, overrides: Overrides = None, *, out: Out = None, run: CommandRun) -> Answer:
     """Count the cells that are done, failed and to come. Changes nothing, and may be asked while a
     run is at work.
 
@@ -94,7 +94,7 @@ def export(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of a run.")],
     *,
     out: Annotated[str | None, option("The folder for the tables; default: the run's own.")] = None,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Write the results of each experiment in the folder as EXPERIMENT.parquet and EXPERIMENT.csv.
 
@@ -133,7 +133,7 @@ def plot(
         str | None, option("What to write: .pdf, .png or .svg; default: in the sweep's folder.")
     ] = None,
     linear: Annotated[bool, option("Plain axes in place of logarithmic ones.", "--linear")] = False,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Draw a sweep's results along any of its axes, and print the exponents; KEY=VALUE chooses some
     of its cells.

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.command import Answer, Device, Run, Seed, Threads, command, cpu_threads, option
+from wordsens.cli.command import (
+    Answer,
+    CommandRun,
+    Device,
+    Seed,
+    Threads,
+    command,
+    cpu_threads,
+    option,
+)
 from wordsens.cli.groups import TextOptions, Texts
 
 _of_training = partial(option, panel="Training")
@@ -44,7 +53,7 @@ def tune(
     device: Device = "cpu",
     seed: Seed = 0,
     threads: Threads = _CORES,
-    run: Run,
+    run: CommandRun,
 ) -> Answer:
     """Train a model so that a meaning that one word turns around shows in its embeddings; judged
     on held-out pairs.
