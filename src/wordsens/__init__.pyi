@@ -17,6 +17,8 @@ from .evaluation.check import Check as Check
 from .evaluation.check import check as check
 from .evaluation.classes import ClassFlips as ClassFlips
 from .evaluation.classes import explain_classes as explain_classes
+from .evaluation.collisions import Collisions as Collisions
+from .evaluation.collisions import collisions as collisions
 from .evaluation.compare import Comparison as Comparison
 from .evaluation.compare import compare as compare
 from .evaluation.explain import Explanation as Explanation

@@ -1,15 +1,27 @@
 """`wordsens calibrate`: its options and its work."""
 
 from functools import partial
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import wordsens as ws
-from wordsens.cli.command import Answer, CommandRun, Html, Threads, command, cpu_threads, option
-from wordsens.cli.groups import Encoding, ModelOptions, write_page
+from wordsens.cli.command import (
+    Answer,
+    CommandRun,
+    Html,
+    Seed,
+    Threads,
+    command,
+    cpu_threads,
+    option,
+    output_file,
+)
+from wordsens.cli.groups import ModelOptions, TextOptions, Texts, write_page
 from wordsens.errors import InputError, RequirementError, require_choice
+from wordsens.text.tables import write_rows
 
 
-@command("calibrate", first=("pairs", "budget", "guard", "distance", "html"))
+@command("calibrate", first=("texts", "pairs", "budget", "guard", "distance", "html"))
 def calibrate(
     chosen: ModelOptions,
     pairs: Annotated[
@@ -20,9 +32,20 @@ def calibrate(
         ),
     ] = None,
     *,
-    encoding: Encoding = "utf-8",
-    budget: Annotated[float, option("The share of opposites that may pass as the same.")] = 0.02,
-    confidence: Annotated[float, option("With which the budget holds.")] = 0.95,
+    texts: Texts = None,
+    reading: TextOptions,
+    write_pairs: Annotated[
+        Path | None,
+        option(
+            "With --texts: write the twenty pairs whose label would tell most; fill in their "
+            "column same and give the file to --pairs.",
+            rule=output_file,
+        ),
+    ] = None,
+    budget: Annotated[
+        float, option("The share of opposites, or of new questions, that may pass as the same.")
+    ] = 0.02,
+    confidence: Annotated[float, option("Confidence level of the guarantee.")] = 0.95,
     guard: Annotated[
         bool, option("A pair that the guard calls different does not pass.", "--guard")
     ] = False,
@@ -35,40 +58,60 @@ def calibrate(
         ),
     ] = None,
     html: Html = None,
+    seed: Seed = 0,
     threads: Threads = 1,
     run: CommandRun,
 ) -> Answer:
-    """Find the threshold that keeps a budget of false hits, and what it costs. Exit code 3 where
-    there is none.
+    """Find the lowest threshold that keeps a budget of wrong answers. Exit code 3 where there is
+    none.
 
-    The smallest similarity from which on, at 95 % confidence, at most the budget of opposites
-    (enable/disable, another amount, ...) pass as the same, for pairs that are drawn like yours; and
-    the share of near-duplicates that it keeps.
+    With --pairs: at most the budget of opposites (enable/disable, another amount, ...) pass as the
+    same; and the share of near-duplicates that the threshold keeps.
 
-    Example: wordsens calibrate minilm --pairs pairs.csv --budget .02 --guard --distance cosine
+    With --texts, questions without labels, no two of which mean the same: one half is a cache that
+    the other half asks, and at most the budget of new questions get the answer to another one.
+
+    Example: wordsens calibrate minilm --texts questions.csv --guard
     """
-    scored = None if pairs is None else ws.read_pairs(pairs, encoding=encoding)
-    with cpu_threads(threads), run.progress("of the pairs") as progress:
-        found = ws.calibrate(
-            chosen.load(),
-            scored,
-            budget,
-            confidence=confidence,
-            guard=guard,
-            prompt_names=chosen.prompt_names or (),
-            progress=progress,
-        )
-    if distance is not None and not found.scored.cosines:
+    if write_pairs is not None and texts is None:
+        raise InputError("--write-pairs goes with --texts; leave it out")
+    options: dict[str, Any] = {
+        "confidence": confidence,
+        "guard": guard,
+        "prompt_names": chosen.prompt_names or (),
+    }
+    if texts is not None:
+        documents = reading.read(texts, run.notice, by_line=True)
+        with cpu_threads(threads), run.progress("of the texts") as progress:
+            found = ws.collisions(
+                chosen.load(),
+                documents,
+                budget,
+                pairs=pairs,
+                seed=seed,
+                progress=progress,
+                **options,
+            )
+        cosines, identity = found.score == "cosine", found.identity
+    else:
+        labelled = None if pairs is None else ws.read_pairs(pairs, encoding=reading.encoding)
+        with cpu_threads(threads), run.progress("of the pairs") as progress:
+            found = ws.calibrate(chosen.load(), labelled, budget, progress=progress, **options)
+        cosines, identity = found.scored.cosines, found.scored.identities[0]
+    if distance is not None and not cosines:
         raise InputError(
             f"{found.model} gives no cosines, and its threshold is no distance; leave --distance "
             "out"
         )
+    if write_pairs is not None:
+        write_rows(found.worst(), write_pairs, "write_pairs")
+        run.notice(f"fill in the column same of {write_pairs}, and give it to --pairs")
     view = found.view(distance or "")
     if html is not None:
         from wordsens.plotting.page import with_picture
 
-        title = f"A threshold of {found.model} for a budget of false hits"
+        title = f"A threshold of {found.model} for a budget of wrong answers"
         write_page(html, "calibrate", title, with_picture(view, found.plot()))
-    document = {"model": found.model, "identity": found.scored.identities[0], **found.to_dict()}
+    document = {"model": found.model, "identity": identity, **found.to_dict()}
     error = RequirementError(found.answer[0]) if found.threshold is None else None
     return Answer(document=document, view=view, error=error)

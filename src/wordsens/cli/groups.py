@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from xml.etree import ElementTree
@@ -169,9 +170,15 @@ class TextOptions:
     encoding: Encoding = "utf-8"
 
     def read(
-        self, texts: str | None, notice: Callable[[str], None], *, skip_empty: bool = True
+        self,
+        texts: str | None,
+        notice: Callable[[str], None],
+        *,
+        skip_empty: bool = True,
+        by_line: bool = False,
     ) -> "list[ws.Document]":
-        """The texts of --texts; a reader is told how a file is read that has several readings.
+        """The texts of --texts; a reader is told how a file is read that has several readings. A
+        .txt file is one text, or one text per line.
 
         Raises:
             InputError: there are none, or they cannot be read.
@@ -183,7 +190,7 @@ class TextOptions:
             raise InputError("give your texts: --texts FILE (or a folder, 'shipped', or 'imdb')")
         path = Path(texts).expanduser()
         suffix = path.suffix.lower() if path.is_file() else ""
-        if suffix == ".txt":
+        if suffix == ".txt" and not by_line:
             notice(
                 f"{path.name} is read as one text; for a text a line save it as CSV or JSON lines"
             )
@@ -191,7 +198,7 @@ class TextOptions:
             sign = delimiter_of(path, self.encoding)
             if sign != {".csv": ",", ".tsv": "\t"}[suffix]:
                 notice(f"the fields of {path.name} are separated by {sign!r}")
-        return ws.read_documents(
+        documents = ws.read_documents(
             texts,
             limit=self.limit,
             skip_empty=skip_empty,
@@ -199,6 +206,10 @@ class TextOptions:
             labels=False,
             encoding=self.encoding,
         )
+        if suffix == ".txt" and by_line:
+            lines = filter(str.strip, documents[0].text.splitlines())
+            return [ws.Document(line) for line in islice(lines, self.limit)]
+        return documents
 
 
 def shortened(documents: "list[ws.Document]", max_words: int | None) -> "list[ws.Document]":

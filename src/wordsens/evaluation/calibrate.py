@@ -114,11 +114,8 @@ class Calibration(Answered):
 
     @property
     def distances(self) -> dict[str, float] | None:
-        """The threshold as the largest distance of unit vectors: `l2` squared, 2 - 2c, and
-        `cosine`, 1 - c; None without a threshold, or where similarities are no cosines."""
-        if self.threshold is None or not self.scored.cosines:
-            return None
-        return {"l2": round(2 - 2 * self.threshold, 14), "cosine": round(1 - self.threshold, 14)}
+        """The threshold as a distance, as `as_distances` gives it."""
+        return as_distances(self.threshold, self.scored.cosines)
 
     @property
     def budgets(self) -> list[tuple[OperatingPoint, OperatingPoint]]:
@@ -206,12 +203,7 @@ def calibrate(
     >>> result.threshold, result.point.hits, result.point.recall.value
     (0.97, 0, 1.0)
     """  # noqa: E501
-    for name, share in (("budget", budget), ("confidence", confidence)):
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-            raise InputError(
-                f"{argument(name)} (={share!r}) must be a share above 0 and below 1, such as .02 "
-                "for 2 %"
-            )
+    require_share(budget=budget, confidence=confidence)
     chosen, changes = choose_pairs(pairs)
     chosen, drafted = _without_drafts(chosen)
     model = prompted(load(model), prompt_names)
@@ -228,6 +220,24 @@ def calibrate(
         guard=guard,
         notes=() if pairs is not None else (note,),
     )
+
+
+def require_share(**shares: float) -> None:
+    """InputError for an argument that is no share above 0 and below 1."""
+    for name, share in shares.items():
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+            raise InputError(
+                f"{argument(name)} (={share!r}) must be a share above 0 and below 1, such as .02 "
+                "for 2 %"
+            )
+
+
+def as_distances(threshold: float | None, cosines: bool) -> dict[str, float] | None:
+    """A threshold as the largest distance of unit vectors: `l2` squared, 2 - 2c, and `cosine`,
+    1 - c; None without a threshold, or where it is no cosine."""
+    if threshold is None or not cosines:
+        return None
+    return {"l2": round(2 - 2 * threshold, 14), "cosine": round(1 - threshold, 14)}
 
 
 def _without_drafts(pairs: list[Pair]) -> tuple[list[Pair], list[str]]:
@@ -272,25 +282,32 @@ def operating_point(
     >>> point.threshold, point.hits, round(point.limit, 4), point.recall.value
     (0.8939, 3, 0.0193, 0.22)
     """
-    count = len(unwanted)
-    allowed = (
-        bisect_right(range(count), budget, key=lambda hits: share_at_most(hits, count, confidence))
-        - 1
-    )
-    # The largest score that is too low: at it one more than allowed would pass.
-    excluded = np.sort(unwanted)[count - 1 - allowed] if allowed >= 0 else math.inf
+    excluded = largest_excluded(unwanted, budget, confidence)
     if not (wanted > excluded).any():
         return OperatingPoint(budget=budget)
     scores = np.concatenate([unwanted, wanted])
-    threshold = shortest_between(float(excluded), float(scores[scores > excluded].min()))
+    threshold = shortest_between(excluded, float(scores[scores > excluded].min()))
     hits, passing = int((unwanted >= threshold).sum()), int((wanted >= threshold).sum())
     return OperatingPoint(
         budget=budget,
         threshold=threshold,
         hits=hits,
-        limit=share_at_most(hits, count, confidence),
+        limit=share_at_most(hits, len(unwanted), confidence),
         recall=share_estimate(passing, len(wanted)),
     )
+
+
+def largest_excluded(
+    unwanted: Float[np.ndarray, " m"], budget: float, confidence: float = LEVEL
+) -> float:
+    """The largest score that is too low for a threshold: at it one more passes than the budget
+    allows at this confidence. Infinity where none may pass and there are too few."""
+    count = len(unwanted)
+    allowed = (
+        bisect_right(range(count), budget, key=lambda hits: share_at_most(hits, count, confidence))
+        - 1
+    )
+    return float(np.sort(unwanted)[count - 1 - allowed]) if allowed >= 0 else math.inf
 
 
 def shortest_between(above: float, most: float) -> float:

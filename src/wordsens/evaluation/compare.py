@@ -24,7 +24,7 @@ from wordsens.evaluation.pairs import (
     similarity_name,
 )
 from wordsens.evaluation.requirement import EVERY, LEVEL, Gated, Requirement, Unmet, numbers_of
-from wordsens.evaluation.texts import LEAST_TEXTS, encoded
+from wordsens.evaluation.texts import LEAST_TEXTS, encoded, readable_texts
 from wordsens.evaluation.word_effects import word_effects
 from wordsens.intervals import (
     DRAWS,
@@ -37,7 +37,7 @@ from wordsens.intervals import (
     mean_changes,
     share_estimate,
 )
-from wordsens.models.embedding import Texts, as_documents
+from wordsens.models.embedding import Texts
 from wordsens.models.load import load
 from wordsens.models.model import COSINE, SIMILARITIES, Model
 from wordsens.results import Estimate
@@ -279,7 +279,7 @@ def compare(
     gate = read_requirements(requirements, chosen)
     models = load(first), load(second)
     readers = [model for model in models if isinstance(model, Model)]
-    readable, left_out = _readable(texts, readers)
+    readable, left_out = readable_texts(texts, readers)
     changes = [*left_out, *changes]
     if threshold is not None:
         require_threshold(threshold, similarity_name(models[0]) == COSINE)
@@ -401,38 +401,6 @@ def _unmet(requirements: Sequence[Requirement], rows: Sequence[Difference]) -> I
             number=dict.get,
             missing="there is no such row; it may have too few texts",
         )
-
-
-def _readable(texts: Texts, models: Sequence[Model]) -> tuple[list[str], list[str]]:
-    """The texts that are compared, each once; and what was left out: empty texts, copies, and those
-    that a model refuses, such as one of emoji alone.
-
-    Raises:
-        InputError: too few texts are left.
-    """
-    documents = as_documents(texts)
-    sources: dict[str, str] = {}
-    for number, each in enumerate(documents):
-        if each.text.strip():
-            sources.setdefault(each.text, each.source or f"text {number}")
-    reasons: dict[str, str] = {}
-    for model in models:
-        reasons |= model.refusals(list(sources))
-    kept = [text for text in sources if text not in reasons]
-    if len(kept) < LEAST_TEXTS:
-        raise InputError(
-            f"{argument('texts')} holds {len(kept)} different texts that both models read; give "
-            f"{LEAST_TEXTS} or more, for intervals over texts"
-        )
-    changes = []
-    if copies := len(documents) - len(sources):
-        changes.append(f"{plural(copies, 'text')} left out, empty or equal to another")
-    for text, reason in list(reasons.items())[:1]:
-        changes.append(
-            f"{plural(len(reasons), 'text')} left out that a model cannot read (the first, "
-            f"{sources[text]}: {reason})"
-        )
-    return kept, changes
 
 
 def matched_threshold(

@@ -25,7 +25,7 @@ from wordsens.text.pairs import ASSUMED, ORIGIN, PACKAGE, Pair, Pairs, near_dupl
 
 # Rounding in float64 moves a cosine of two equal vectors by some 1e-16: cosines have this many
 # digits, so that equal ones stay equal.
-_DIGITS = 12
+DIGITS = 12
 
 # Pairs that are left out and named.
 _NAMED = 5
@@ -316,7 +316,7 @@ def similarities(
         rows = encoded(model.encode, [*first, *second], progress).chunk(2)
     compare = SIMILARITY_OF[similarity_of(model)]
     values = [float(compare(*both)) for both in zip(*(side.split(1) for side in rows), strict=True)]
-    return np.array(values).round(_DIGITS)
+    return np.array(values).round(DIGITS)
 
 
 SIMILARITY_OF: Mapping[

@@ -7,6 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.display.numbers import plural
+from wordsens.errors import InputError, argument
+from wordsens.models.embedding import Texts, as_documents
+from wordsens.models.model import Model
 from wordsens.seeds import generator
 from wordsens.text.english import kind_of
 
@@ -29,6 +33,40 @@ def drawn_words(words: Sequence[str], count: int, *, seed: int, content: str) ->
     ).tolist()
     order.sort(key=lambda place: kind_of(words[place]) != NEGATION)
     return sorted(order[:count])
+
+
+def readable_texts(
+    texts: Texts, models: Sequence[Model], least: int = LEAST_TEXTS
+) -> tuple[list[str], list[str]]:
+    """The texts that all models read, each once; and what was left out: empty texts, copies, and
+    those that a model refuses, such as one of emoji alone.
+
+    Raises:
+        InputError: fewer than `least` are left.
+    """
+    documents = as_documents(texts)
+    sources: dict[str, str] = {}
+    for number, each in enumerate(documents):
+        if each.text.strip():
+            sources.setdefault(each.text, each.source or f"text {number}")
+    reasons: dict[str, str] = {}
+    for model in models:
+        reasons |= model.refusals(list(sources))
+    kept = [text for text in sources if text not in reasons]
+    if len(kept) < least:
+        raise InputError(
+            f"{argument('texts')} holds {plural(len(kept), 'different text')} that can be read; "
+            f"give {least} or more"
+        )
+    changes = []
+    if copies := len(documents) - len(sources):
+        changes.append(f"{plural(copies, 'text')} left out, empty or equal to another")
+    for text, reason in list(reasons.items())[:1]:
+        changes.append(
+            f"{plural(len(reasons), 'text')} left out that a model cannot read (the first, "
+            f"{sources[text]}: {reason})"
+        )
+    return kept, changes
 
 
 def counting(progress: Callable[[int, int], None], total: int) -> Progress:

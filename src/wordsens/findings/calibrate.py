@@ -6,6 +6,7 @@ import math
 from wordsens.display.numbers import Estimate, as_sentences, column, decimals, percent, plural
 from wordsens.display.view import Chart, Table, View
 from wordsens.evaluation.calibrate import Calibration, OperatingPoint
+from wordsens.evaluation.collisions import Collisions
 
 
 def view(calibration: Calibration, distance: str = "") -> View:
@@ -33,12 +34,8 @@ def _sentence(calibration: Calibration) -> str:
     behind = " with the guard" if calibration.guard else ""
     sentence = f"No threshold of {calibration.model}{behind} keeps false hits under {budget}"
     if count < calibration.needed:
-        best = percent(1 - (1 - calibration.confidence) ** (1 / count))
-        return (
-            f"{sentence} for sure: {plural(count, 'opposite')} cannot show it. At {confidence} "
-            f"confidence it takes {calibration.needed} of which none passes; {count} can show "
-            f"{best} at best."
-        )
+        shown = too_few(count, calibration.needed, calibration.confidence, "opposite")
+        return f"{sentence} for sure: {shown}"
     guarded = calibration.point_at(calibration.budget, guard=True)
     if guarded.threshold is None:
         return f"{sentence}."
@@ -47,11 +44,20 @@ def _sentence(calibration: Calibration) -> str:
     )
 
 
+def too_few(count: int, needed: int, confidence: float, noun: str) -> str:
+    """That so few cannot show a budget, how many it takes, and what they can show."""
+    best = percent(1 - (1 - confidence) ** (1 / count))
+    return (
+        f"{plural(count, noun)} cannot show it. At {percent(confidence)} confidence it takes "
+        f"{needed} of which none passes; {count} can show {best} at best."
+    )
+
+
 def _kept(point: OperatingPoint) -> str:
     return column([point.recall], "%")[0]
 
 
-def in_distance(calibration: Calibration, name: str) -> str:
+def in_distance(calibration: Calibration | Collisions, name: str) -> str:
     """The threshold as a distance of a vector store, "l2" or "cosine"; "" without a threshold."""
     if calibration.distances is None:
         return ""

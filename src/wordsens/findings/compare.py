@@ -133,13 +133,14 @@ def _part(comparison: Comparison, part: str) -> Table:
 def _changed_texts(comparison: Comparison) -> Table:
     changed = comparison.changed
     columns = {
-        "text": [_shortened(each.text) for each in changed],
-        f"nearest by {comparison.first}": [_shortened(each.old) for each in changed],
-        f"nearest by {comparison.second}": [_shortened(each.new) for each in changed],
+        "text": [shortened(each.text) for each in changed],
+        f"nearest by {comparison.first}": [shortened(each.old) for each in changed],
+        f"nearest by {comparison.second}": [shortened(each.new) for each in changed],
     }
     return Table("Texts with another nearest text, the clearest first", columns, most=_CHANGED)
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """The text in one line, cut behind a word where it is long."""
     plain = " ".join(text.split())
     return plain if len(plain) <= _SHORT else plain[:_SHORT].rsplit(" ", 1)[0] + " ..."

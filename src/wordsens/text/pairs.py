@@ -181,7 +181,9 @@ def _shipped(name: str) -> list[Pair]:
     return [replace(pair, where=PACKAGE) for pair in pairs]
 
 
-def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[Pair]:
+def read_pairs(
+    pairs: Pairs | None = None, *, encoding: str = "utf-8", unlabelled: bool = True
+) -> list[Pair]:
     """Returns the pairs of a source, in its order.
 
     Args:
@@ -191,6 +193,7 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
             yes or no, 1 or 0; if all other cells are true, an empty cell counts as false. Further
             columns are kept.
         encoding: encoding of a plain file.
+        unlabelled: whether rows with an empty `same` count, as above; else they are passed over.
 
     Raises:
         InputError: no pair, a missing column, an empty text, two equal texts, a pair with both
@@ -202,11 +205,16 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
     """
     if pairs is None:
         return meaning_pairs()
-    rows = list(pair_rows(pairs, COLUMNS, encoding=encoding))
+    rows = [
+        (where, row)
+        for where, row in pair_rows(pairs, COLUMNS, encoding=encoding)
+        if unlabelled or not _is_empty(row["same"])
+    ]
     if not rows:
         where = f" (={str(pairs)!r})" if isinstance(pairs, str | PathLike) else ""
         raise InputError(
-            f"{argument('pairs')}{where} holds no pair; give rows of {', '.join(COLUMNS)}"
+            f"{argument('pairs')}{where} holds no pair{'' if unlabelled else ' with a label'}; "
+            f"give rows of {', '.join(COLUMNS)}"
         )
     labels = [_TRUTH.get(str(row["same"]).strip().lower()) for _, row in rows]
     # Empty cells are false in a column that only marks what is true.

@@ -1,0 +1,141 @@
+"""What distinct questions say of a threshold: the share of new ones that would get a wrong answer,
+by the threshold and the size of the cache, and the worst of them."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from wordsens.display.numbers import as_sentences, decimals, percent, plural
+from wordsens.display.view import Chart, Table, View
+from wordsens.evaluation.collisions import Collisions
+from wordsens.findings.calibrate import in_distance, too_few
+from wordsens.findings.compare import shortened
+
+# Thresholds that the figure draws, and hits that the terminal shows.
+_POINTS, _WORST = 100, 8
+
+
+def view(collisions: Collisions, distance: str = "") -> View:
+    """The threshold with its hits, or that there is none, and which texts were left out; the
+    threshold in the distance of that name; what the share assumes; the share of hits by the
+    threshold, and the worst hits."""
+    headline = " ".join((_sentence(collisions), *map(as_sentences, collisions.changes)))
+    parts = [in_distance(collisions, distance) if distance else "", *_assumed(collisions)]
+    tables = (_shares(collisions), _worst(collisions))
+    return View(headline, (*filter(len, parts), *tables), chart=_chart(collisions))
+
+
+def _sentence(collisions: Collisions) -> str:
+    point, asked = collisions.point, len(collisions.asked)
+    budget, confidence = percent(collisions.budget), percent(collisions.confidence)
+    if point.threshold is not None:
+        behind = " and the guard" if collisions.guard else ""
+        return (
+            f"With the threshold {decimals(point.threshold)}{behind}, {collisions.model} gives at "
+            f"most {budget} of new questions the answer to another question, at {confidence} "
+            f"confidence: {point.hits} of {asked}, with {collisions.cached[0]} of your questions "
+            "in the cache."
+        )
+    behind = " with the guard" if collisions.guard else ""
+    sentence = (
+        f"No threshold of {collisions.model}{behind} keeps wrong answers under {budget} of new "
+        "questions"
+    )
+    if asked < collisions.needed:
+        shown = too_few(asked, collisions.needed, collisions.confidence, "new question")
+        return f"{sentence} for sure: {shown}"
+    guarded = collisions.point_at(collisions.budget, guard=True)
+    if guarded.threshold is None:
+        return f"{sentence}."
+    return f"{sentence}; with the guard {decimals(guarded.threshold)} does."
+
+
+def _assumed(collisions: Collisions) -> Iterator[str]:
+    guard, threshold = collisions.guard, collisions.threshold
+    same = collisions.verdicts.count("same")
+    assumed = "Every hit counts as wrong, as if no two of your questions meant the same"
+    if collisions.labelled:
+        pairs = plural(collisions.labelled, "pair")
+        assumed += f", but for {pairs} with your label"
+    calls = f"; the guard calls {plural(same, 'pair')} the same: look at the first hits below"
+    yield f"{assumed}{calls if same else ''}."
+    if threshold is not None:
+        whole, quarter = (
+            collisions.hits(threshold, guard=guard, quarter=quarter)[0] for quarter in (False, True)
+        )
+        yield (
+            f"With a quarter of this cache ({collisions.cached[1]} questions) {quarter} would hit, "
+            f"not {whole}: the share grows with the cache. Calibrate again before yours is larger "
+            "than this one."
+        )
+
+
+def _shares(collisions: Collisions) -> Table:
+    columns = collisions.columns()
+    thresholds = columns.pop("threshold")
+    headings = {
+        "hits": "cache",
+        "at most": "cache at most",
+        "guarded": "cache guarded",
+        "guarded at most": "cache guarded at most",
+        "quarter": "quarter",
+        "quarter guarded": "quarter guarded",
+    }
+    shown = {name: columns[key] for name, key in headings.items()}
+    note = (
+        f"Hits: the share of {len(collisions.asked)} new questions whose nearest of "
+        f"{collisions.cached[0]} questions in the cache reaches the threshold; guarded: the "
+        "nearest that the guard does not call different. At most: the upper limit of the share in "
+        f"truth, at {percent(collisions.confidence)} confidence."
+    )
+    return Table(
+        "Share of new questions that get the answer to another question",
+        {"threshold": list(map(decimals, thresholds)), **shown},
+        units=dict.fromkeys(shown, "%"),
+        note=note,
+        most=len(thresholds),
+    )
+
+
+def _worst(collisions: Collisions) -> Table:
+    rows = collisions.worst()
+    columns = {
+        collisions.score: [row["similarity"] for row in rows],
+        "guard": [row["kind"] for row in rows],
+        "new question": [shortened(row["second"]) for row in rows],
+        "answered as": [shortened(row["first"]) for row in rows],
+    }
+    note = (
+        "Nearest pairs first, behind those that the guard calls the same. A label for these tells "
+        "most: a pair that means the same is no wrong answer, and the threshold falls."
+    )
+    return Table("Worst hits", columns, note=note, most=_WORST)
+
+
+def _chart(collisions: Collisions) -> Chart:
+    """The share of hits and its limit against the threshold, for the cache and its quarter, without
+    the guard and with it."""
+    first, *_, last = collisions.thresholds
+    rows = []
+    for threshold in np.linspace(first, last, _POINTS).tolist():
+        for guard, panel in ((False, "threshold alone"), (True, "threshold and guard")):
+            for quarter, cached in enumerate(collisions.cached):
+                hits, limit = collisions.hits(threshold, guard=guard, quarter=bool(quarter))
+                share = hits / len(collisions.asked)
+                rows.append((threshold, share, limit, plural(cached, "question"), panel))
+    options = {
+        "x": "threshold",
+        "y": "share",
+        "colour": "cache",
+        "panel": "use",
+        "band": ("share", "limit"),
+        "guides": {f"budget {collisions.budget:g}": [(None, collisions.budget)]},
+        "labels": {
+            "threshold": f"threshold ({collisions.score})",
+            "share": "share of new questions that hit",
+        },
+        "caption": "Questions in the cache by colour. Bands: up to the upper limit of the share in "
+        f"truth, at {percent(collisions.confidence)} confidence.",
+    }
+    names = ("threshold", "share", "limit", "cache", "use")
+    return Chart("lines", dict(zip(names, zip(*rows, strict=True), strict=True)), options)
