@@ -13,6 +13,8 @@ from .evaluation.audit import Audit as Audit
 from .evaluation.audit import audit as audit
 from .evaluation.calibrate import Calibration as Calibration
 from .evaluation.calibrate import calibrate as calibrate
+from .evaluation.carry import CarriedThreshold as CarriedThreshold
+from .evaluation.carry import carry_threshold as carry_threshold
 from .evaluation.check import Check as Check
 from .evaluation.check import check as check
 from .evaluation.classes import ClassFlips as ClassFlips

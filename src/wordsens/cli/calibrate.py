@@ -75,6 +75,11 @@ def calibrate(
     """
     if write_pairs is not None and texts is None:
         raise InputError("--write-pairs goes with --texts; leave it out")
+    if write_pairs is not None and pairs is not None and write_pairs == Path(pairs):
+        raise InputError(
+            f"--write-pairs (={str(write_pairs)!r}) is the file of --pairs, whose labels would be "
+            "lost; give another one"
+        )
     options: dict[str, Any] = {
         "confidence": confidence,
         "guard": guard,
@@ -104,7 +109,7 @@ def calibrate(
             "out"
         )
     if write_pairs is not None:
-        write_rows(found.worst(), write_pairs, "write_pairs")
+        write_rows(found.to_label(), write_pairs, "write_pairs")
         run.notice(f"fill in the column same of {write_pairs}, and give it to --pairs")
     view = found.view(distance or "")
     if html is not None:

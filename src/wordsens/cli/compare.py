@@ -1,5 +1,6 @@
 """`wordsens compare`: its options, its work and its files."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -113,6 +114,9 @@ def compare(
     word, and which texts have another nearest text. AUCs and removals count as different only where
     a test of all rows together says so. Exit code 3 when a requirement fails.
 
+    With --threshold and without --texts it only carries the threshold over: the ones of SECOND that
+    keep the recall and the false hits of FIRST, and what the old number would do.
+
     Example: wordsens compare minilm ./quantised --texts texts.csv --require
     'neighbours.nearest.second <= .05'
     """
@@ -128,11 +132,15 @@ def compare(
     from wordsens.evaluation.compare import read_requirements
 
     read_requirements(requirements or ())  # refused before a model is loaded
+    loading = partial(_loaded, on_error=on_error, batch_size=batch_size, pool=pool, device=device)
+    if texts is None and threshold is not None and not (requirements or junit):
+        with cpu_threads(threads), run.progress("of the pairs") as progress:
+            old, new = map(loading, names)
+            carried = ws.carry_threshold(old, new, threshold, pairs, seed, progress=progress)
+        return _answer(carried, f"{carried.new} in the place of {carried.old}", out, html, seed)
     documents = shortened(reading.read(texts, run.notice), max_words)
     with cpu_threads(threads), run.progress("of the texts") as progress:
-        first, second = (
-            _loaded(name, on_error, batch_size, pool=pool, device=device) for name in names
-        )
+        first, second = map(loading, names)
         found = ws.compare(
             first,
             second,
@@ -146,21 +154,32 @@ def compare(
             threshold=threshold,
             progress=progress,
         )
-    if out is not None:
-        found.save(out)
-    view = found.view()
-    write_page(html, "compare", f"{found.second} against {found.first}", view)
     cases = {
         text: [each.sentence for each in found.unmet if each.requirement == text]
         for text in found.requirements
     }
     write_junit(junit, "compare", f"{found.first} {found.second}", cases)
-    document = {"seed": seed, **found.to_dict()}
-    return Answer(document=document, view=view, error=unmet(found.failures))
+    answer = _answer(found, f"{found.second} against {found.first}", out, html, seed)
+    return replace(answer, error=unmet(found.failures))
+
+
+def _answer(
+    found: "ws.Comparison | ws.CarriedThreshold",
+    title: str,
+    out: Path | None,
+    html: Path | None,
+    seed: int,
+) -> Answer:
+    """The answer, which is also saved and written as a page where that is wanted."""
+    if out is not None:
+        found.save(out)
+    view = found.view()
+    write_page(html, "compare", title, view)
+    return Answer(document={"seed": seed, **found.to_dict()}, view=view)
 
 
 def _loaded(
-    name: str, on_error: str | None, batch_size: int | None, *, pool: str | None, device: str
+    name: str, *, on_error: str | None, batch_size: int | None, pool: str | None, device: str
 ) -> "Model | PairModel":
     """The model that a name, a folder, name@revision, module:function or URL#model stands for."""
     from wordsens.files import named_path

@@ -3,6 +3,7 @@ distinct questions of which one half is a cache that the other half asks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,10 @@ _BLOCK = 512
 _STEP = 1e-4
 
 
+LABELLED = "labelled different"
+"""In the place of the guard's verdict, where a label says so."""
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Collisions(Answered):
     """How often a new question would get the answer to another one, by the threshold.
@@ -57,7 +62,7 @@ class Collisions(Answered):
         asked: the new questions, those with the nearest neighbour in the cache first.
         nearest: for each the nearest question in the cache; with the guard, the nearest one that
             it does not call different.
-        verdicts: of the guard on the two.
+        verdicts: of the guard on the two, or LABELLED.
         similarities: for each that of the nearest question in the cache, without the guard and
             with it, and in a quarter of the cache, likewise; -infinity where there is none.
         cached: how many questions the cache and the quarter hold.
@@ -127,8 +132,8 @@ class Collisions(Answered):
 
     @property
     def thresholds(self) -> list[float]:
-        """Round thresholds from the one at which five times the budget hits, and those that keep the
-        budget."""
+        """Round thresholds, the first of which five times the budget reaches, and those that keep
+        the budget."""
         scores = np.sort(self._scores(guard=False))
         first = scores[int(len(scores) * max(0.0, 1 - _WIDEST * self.budget))]
         steps = np.linspace(first, scores[-1], _ROWS)
@@ -150,21 +155,19 @@ class Collisions(Answered):
         return columns
 
     def worst(self, most: int = 20) -> list[dict[str, Any]]:
-        """The pairs whose label would tell most: the highest hits, those that the guard calls the
-        same first. `same` is empty, for a label; a pair that means the same and is given back as
-        `pairs` is no hit, and the threshold falls."""
-        rows = [
-            {"kind": verdict, "first": nearest, "second": asked, "same": "", "similarity": value}
-            for nearest, asked, verdict, value in zip(
-                self.nearest,
-                self.asked,
-                self.verdicts,
-                self._scores(self.guard).tolist(),
-                strict=True,
-            )
-        ]
-        rows.sort(key=lambda row: row["kind"] != "same")
-        return rows[:most]
+        """The highest hits, behind those that the guard calls the same: the question in the cache,
+        the new one, the guard's verdict (or LABELLED) and their similarity."""
+        cells = (self.nearest, self.asked, self.verdicts, self._scores(self.guard).tolist())
+        names = ("first", "second", "guard", "similarity")
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True) if row[0]]
+        return sorted(rows, key=lambda row: row["guard"] != "same")[:most]
+
+    def to_label(self, most: int = 20) -> list[dict[str, Any]]:
+        """The pairs whose label would tell most: the worst hits that have none, with an empty
+        `same`. A pair that means the same, given back as `pairs`, is no hit, and the threshold
+        falls."""
+        rows = self.worst(len(self.asked))
+        return [{"same": "", **row} for row in rows if row["guard"] != LABELLED][:most]
 
     def to_dict(self) -> dict[str, Any]:
         """The figures, as the JSON document has them."""
@@ -218,8 +221,8 @@ def collisions(
         model: a model of texts, as `as_model` takes it.
         texts: distinct questions; equal ones count once.
         budget: the share of new questions that may hit.
-        pairs: labelled pairs, such as `worst` writes: those that mean the same are no hits. Rows
-            without a label are passed over.
+        pairs: labelled pairs, such as those of `to_label`: those that mean the same are no hits.
+            Rows without a label are passed over.
         confidence: of the limit.
         guard: whether a question that `wordsens.guard` calls different is no hit.
         seed: of the halves and of the quarter.
@@ -239,7 +242,7 @@ def collisions(
     (30, (30, 7), True)
     """  # noqa: E501
     require_share(budget=budget, confidence=confidence)
-    labelled = _same_pairs(pairs)
+    labels = {} if pairs is None else _labels(pairs)
     loaded = prompted(load(model), prompt_names)
     if isinstance(loaded, PairModel):
         raise InputError(
@@ -250,7 +253,8 @@ def collisions(
     kept, changes = readable_texts(texts, sides)
     random = np.random.default_rng(derive_seed(seed, "cache"))
     order = [kept[place] for place in random.permutation(len(kept))]
-    cache, asked = order[: len(kept) // 2], order[len(kept) // 2 :]
+    cache: list[str] = order[: len(kept) // 2]
+    asked: list[str] = order[len(kept) // 2 :]
     quarter = max(1, len(cache) // 4)
     places = {_plain(text): place for place, text in enumerate(cache)}
     count = counting(progress, len(kept))
@@ -263,11 +267,14 @@ def collisions(
     for start in range(0, len(asked), _BLOCK):
         block = compare(rows[1][start : start + _BLOCK], rows[0]).numpy().round(DIGITS)
         for question, similarities in zip(asked[start : start + _BLOCK], block, strict=True):
-            partners = labelled.get(_plain(question), set())
-            same = [places[text] for text in partners & places.keys()]
+            partners = labels.get(_plain(question), {})
+            same = [places[text] for text in partners if partners[text] and text in places]
             excluded += len(same)
             similarities[same] = -np.inf
-            nearest.append(_nearest(question, cache, similarities, quarter, guard=guard))
+            found = _nearest(question, cache, similarities, quarter, guard=guard)
+            if _plain(found.cached) in partners:
+                found = found._replace(verdict=LABELLED)
+            nearest.append(found)
     progress(len(kept), len(kept))
     nearest.sort(key=lambda each: -each.similarities[guard])
     return Collisions(
@@ -299,17 +306,17 @@ class _Nearest(NamedTuple):
 
 def _nearest(
     question: str,
-    cache: Sequence[str],
+    cache: list[str],
     similarities: Float[np.ndarray, " cached"],
     quarter: int,
     *,
     guard: bool,
 ) -> _Nearest:
     """What a new question finds in the cache, whose first questions are the quarter."""
-    order = np.argsort(-similarities, kind="stable")
-    order = order[np.isfinite(similarities[order])]
+    order = np.argsort(-similarities, kind="stable").tolist()
+    order = [at for at in order if np.isfinite(similarities[at])]
     found = []
-    for places in (order, order[order < quarter]):
+    for places in (order, [at for at in order if at < quarter]):
         kept = (at for at in places if judge(cache[at], question).verdict != "different")
         found += [next(iter(places), None), next(kept, None)]
     place = found[guard]
@@ -319,14 +326,13 @@ def _nearest(
     return _Nearest(question, cached, verdict, values)
 
 
-def _same_pairs(pairs: Pairs | None) -> dict[str, set[str]]:
-    """For each text those that mean the same by a label."""
-    partners: dict[str, set[str]] = {}
-    for pair in () if pairs is None else read_pairs(pairs, unlabelled=False):
-        for text, other in ((pair.first, pair.second), (pair.second, pair.first)):
-            if pair.same:
-                partners.setdefault(_plain(text), set()).add(_plain(other))
-    return partners
+def _labels(pairs: Pairs) -> dict[str, dict[str, bool]]:
+    """For each text whether it means the same as others, as far as labels say so."""
+    labels: dict[str, dict[str, bool]] = {}
+    for pair in read_pairs(pairs, unlabelled=False):
+        for text, other in permutations(pair.texts):
+            labels.setdefault(text, {})[other] = pair.same
+    return labels
 
 
 def _plain(text: str) -> str:

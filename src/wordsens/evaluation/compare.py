@@ -14,6 +14,7 @@ from torch.nn.functional import normalize
 from wordsens.display.numbers import plural
 from wordsens.display.view import View
 from wordsens.errors import InputError, argument, require_choice, require_count, require_positive
+from wordsens.evaluation.carry import matched_threshold
 from wordsens.evaluation.check import KEEP
 from wordsens.evaluation.pairs import (
     Mask,
@@ -27,8 +28,6 @@ from wordsens.evaluation.requirement import EVERY, LEVEL, Gated, Requirement, Un
 from wordsens.evaluation.texts import LEAST_TEXTS, encoded, readable_texts
 from wordsens.evaluation.word_effects import word_effects
 from wordsens.intervals import (
-    DRAWS,
-    ENDS,
     TOGETHER,
     auc,
     auc_changes,
@@ -401,34 +400,6 @@ def _unmet(requirements: Sequence[Requirement], rows: Sequence[Difference]) -> I
             number=dict.get,
             missing="there is no such row; it may have too few texts",
         )
-
-
-def matched_threshold(
-    threshold: float,
-    first: Float[np.ndarray, " pairs"],
-    second: Float[np.ndarray, " pairs"],
-    *,
-    seed: Seed = 0,
-) -> Estimate:
-    """The threshold of the second model that accepts as many near-duplicates as `threshold` does
-    with the first, with the 95 % interval of a paired bootstrap over the near-duplicates.
-
-    >>> first, second = np.array([0.2, 0.6, 0.8]), np.array([0.5, 0.7, 0.9])
-    >>> matched_threshold(0.6, first, second).value
-    0.7
-    """
-
-    def matching(first: np.ndarray, second: np.ndarray) -> float:
-        hits = int((first >= threshold).sum())
-        ordered = np.sort(second)
-        return float(ordered[-hits] if hits else np.nextafter(ordered[-1], np.inf))
-
-    random = np.random.default_rng(derive_seed(seed, "matched threshold"))
-    drawn = random.integers(len(first), size=(DRAWS, len(first)))
-    draws = [matching(first[members], second[members]) for members in drawn]
-    value = matching(first, second)
-    low, high = np.quantile(draws, ENDS, method="nearest").tolist()
-    return Estimate(value, min(low, value), max(high, value), n=len(first), method="bootstrap")
 
 
 def _auc_rows(scored: ScoredPairs, tolerance: float, seed: Seed) -> list[Difference]:

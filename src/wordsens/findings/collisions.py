@@ -101,7 +101,7 @@ def _worst(collisions: Collisions) -> Table:
     rows = collisions.worst()
     columns = {
         collisions.score: [row["similarity"] for row in rows],
-        "guard": [row["kind"] for row in rows],
+        "guard": [row["guard"] for row in rows],
         "new question": [shortened(row["second"]) for row in rows],
         "answered as": [shortened(row["first"]) for row in rows],
     }
@@ -132,7 +132,7 @@ def _chart(collisions: Collisions) -> Chart:
         "guides": {f"budget {collisions.budget:g}": [(None, collisions.budget)]},
         "labels": {
             "threshold": f"threshold ({collisions.score})",
-            "share": "share of new questions that hit",
+            "share": "share of questions that hit",
         },
         "caption": "Questions in the cache by colour. Bands: up to the upper limit of the share in "
         f"truth, at {percent(collisions.confidence)} confidence.",
