@@ -178,6 +178,8 @@ def tuned(kinds=("role",), lows=(0.4,)):
 EVALUATIONS = {
     "check": lambda: ws.check(letters, PAIRS, requirements=["role.false_hits <= .5"], guard=True),
     "calibration": lambda: ws.calibrate(letters, PAIRS, 0.3),
+    "carried threshold": lambda: ws.carry_threshold(letters, letters, 0.9, PAIRS),
+    "collisions": lambda: ws.collisions(letters, [first for _, first, *_ in PAIRS], 0.3),
     "comparison": lambda: ws.compare(letters, letters, [f"a b {n}" for n in range(8)], PAIRS),
     "explanation": lambda: ws.explain(letters, "the lift is up", "the lift is not up"),
     "flips": lambda: ws.explain_classes(sentiment, ["a good film", "a bad film"]),

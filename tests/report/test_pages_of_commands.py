@@ -1,4 +1,4 @@
-"""The pages of four commands in a browser: one template, read by everyone, nothing asked for."""
+"""The pages of commands in a browser: one template, read by everyone, nothing asked for."""
 
 import pytest
 
@@ -15,16 +15,21 @@ def views():
     check = ws.check(bag_of_words, few_pairs(), requirements=["negation.false_hits <= .1"])
     calibration = ws.calibrate(bag_of_words, few_pairs(), 0.3, guard=True)
     texts = [review.text for review in ws.shipped_reviews()[:20]]
+    collisions = ws.collisions(bag_of_words, [pair.first for pair in few_pairs()], 0.3)
     return {
         "check": with_picture(check.view(pairs="all"), check.plot()),
         "calibrate": with_picture(calibration.view(distance="l2"), calibration.plot()),
+        "collisions": with_picture(collisions.view(distance="cosine"), collisions.plot()),
+        "carried": ws.carry_threshold(bag_of_words, deaf_to_negations, 0.8, few_pairs()).view(),
         "compare": ws.compare(bag_of_words, deaf_to_negations, texts, few_pairs()).view(),
         "explain": ws.explain(bag_of_words, *TEXTS).view(),
     }
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("name", ["check", "calibrate", "compare", "explain"])
+@pytest.mark.parametrize(
+    "name", ["check", "calibrate", "collisions", "carried", "compare", "explain"]
+)
 def test_axe_finds_nothing_serious_at_any_width_and_scheme(browser, views, tmp_path, name):
     page = html_page(views[name], title=name, heading=name, version="1")
     (tmp_path / "page.html").write_text(page, encoding="utf-8")

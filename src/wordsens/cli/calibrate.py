@@ -85,6 +85,9 @@ def calibrate(
         "guard": guard,
         "prompt_names": chosen.prompt_names or (),
     }
+    labelled = None
+    if pairs is not None:
+        labelled = ws.read_pairs(pairs, encoding=reading.encoding, unlabelled=texts is None)
     if texts is not None:
         documents = reading.read(texts, run.notice, by_line=True)
         with cpu_threads(threads), run.progress("of the texts") as progress:
@@ -92,14 +95,16 @@ def calibrate(
                 chosen.load(),
                 documents,
                 budget,
-                pairs=pairs,
+                pairs=labelled,
                 seed=seed,
                 progress=progress,
                 **options,
             )
         cosines, identity = found.score == "cosine", found.identity
+        if write_pairs is not None:
+            write_rows(found.to_label(), write_pairs, "write_pairs")
+            run.notice(f"fill in the column same of {write_pairs}, and give it to --pairs")
     else:
-        labelled = None if pairs is None else ws.read_pairs(pairs, encoding=reading.encoding)
         with cpu_threads(threads), run.progress("of the pairs") as progress:
             found = ws.calibrate(chosen.load(), labelled, budget, progress=progress, **options)
         cosines, identity = found.scored.cosines, found.scored.identities[0]
@@ -108,9 +113,6 @@ def calibrate(
             f"{found.model} gives no cosines, and its threshold is no distance; leave --distance "
             "out"
         )
-    if write_pairs is not None:
-        write_rows(found.to_label(), write_pairs, "write_pairs")
-        run.notice(f"fill in the column same of {write_pairs}, and give it to --pairs")
     view = found.view(distance or "")
     if html is not None:
         from wordsens.plotting.page import with_picture

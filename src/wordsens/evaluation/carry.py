@@ -2,13 +2,14 @@
 the one that keeps the old false hits."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from wordsens.display.view import View
+from wordsens.evaluation.calibrate import shortest_between
 from wordsens.evaluation.pairs import (
     Progress,
     choose_pairs,
@@ -16,7 +17,8 @@ from wordsens.evaluation.pairs import (
     scored_by,
     similarity_name,
 )
-from wordsens.intervals import DRAWS, ENDS, share_estimate
+from wordsens.evaluation.requirement import numbers_of
+from wordsens.intervals import DRAWS, ENDS, ends, share_estimate
 from wordsens.models.load import load
 from wordsens.models.model import COSINE
 from wordsens.results import Answered, Estimate
@@ -30,8 +32,8 @@ OLD, UNCHANGED, SAME_RECALL, SAME_FALSE_HITS = SETTINGS = (
     "same false hits",
 )
 
-# Thresholds have this many digits behind the point.
-_DIGITS = 4
+# The ends of a threshold's interval are multiples of it.
+_STEP = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +85,18 @@ class CarriedThreshold(Answered):
             for name in ("name", "threshold", "recall", "false_hits")
         }
 
+    def to_dict(self) -> dict[str, Any]:
+        """The figures, as the JSON document has them."""
+        estimates = ("threshold", "recall", "false_hits")
+        return {
+            "old": self.old,
+            "new": self.new,
+            "identities": list(self.identities),
+            "answer": list(self.answer),
+            "settings": [numbers_of(vars(setting), *estimates) for setting in self.settings],
+            "notes": [*self.changes, *self.notes],
+        }
+
     def view(self) -> View:
         """The two thresholds and what the old number would do, and a row per setting."""
         from wordsens.findings.carry import view
@@ -103,8 +117,8 @@ def carry_threshold(
     what the old number would do.
 
     The threshold of the new model accepts as many near-duplicates, or opposites, as `threshold`
-    does with the old model on the same pairs; it is rounded down for the recall, and up for the
-    false hits. Nothing is promised of other pairs: for a budget of false hits use `calibrate`.
+    does with the old model on the same pairs. Nothing is promised of other pairs: for a budget of
+    false hits use `calibrate`.
 
     Args:
         old, new: whatever `check` takes.
@@ -131,8 +145,8 @@ def carry_threshold(
     near = scored.similarities[:, scored.near]
     opposite = scored.similarities[:, scored.opposite]
     kept = {
-        SAME_RECALL: _rounded(matched_threshold(threshold, *near, seed=seed), math.floor),
-        SAME_FALSE_HITS: _rounded(matched_threshold(threshold, *opposite, seed=seed), math.ceil),
+        SAME_RECALL: _kept(threshold, *near, seed),
+        SAME_FALSE_HITS: _kept(threshold, *opposite, seed),
     }
     thresholds = {OLD: Estimate(threshold), UNCHANGED: Estimate(threshold), **kept}
     settings = []
@@ -154,10 +168,21 @@ def carry_threshold(
     )
 
 
-def _rounded(threshold: Estimate, how: Any) -> Estimate:
-    factor = 10**_DIGITS
-    numbers = (threshold.value, threshold.low, threshold.high)
-    return Estimate(*(how(number * factor) / factor for number in numbers if number is not None))
+def _kept(
+    threshold: float,
+    first: Float[np.ndarray, " pairs"],
+    second: Float[np.ndarray, " pairs"],
+    seed: Seed,
+) -> Estimate:
+    """`matched_threshold` in as few decimals as let the same pairs pass, with its ends rounded
+    outwards."""
+    exact = matched_threshold(threshold, first, second, seed=seed)
+    below = float(second[second < exact.value].max(initial=-math.inf))
+    most = exact.value if exact.value <= second.max() else exact.value + _STEP
+    value = shortest_between(below, most)
+    low, high = ends(exact)
+    low, high = math.floor(low / _STEP) * _STEP, math.ceil(high / _STEP) * _STEP
+    return replace(exact, value=value, low=min(value, low), high=max(value, high))
 
 
 def matched_threshold(

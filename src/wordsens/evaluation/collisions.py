@@ -157,9 +157,14 @@ class Collisions(Answered):
     def worst(self, most: int = 20) -> list[dict[str, Any]]:
         """The highest hits, behind those that the guard calls the same: the question in the cache,
         the new one, the guard's verdict (or LABELLED) and their similarity."""
-        cells = (self.nearest, self.asked, self.verdicts, self._scores(self.guard).tolist())
-        names = ("first", "second", "guard", "similarity")
-        rows = [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True) if row[0]]
+        scores = self._scores(self.guard).tolist()
+        rows: list[dict[str, Any]] = [
+            {"first": nearest, "second": asked, "guard": verdict, "similarity": score}
+            for nearest, asked, verdict, score in zip(
+                self.nearest, self.asked, self.verdicts, scores, strict=True
+            )
+            if nearest
+        ]
         return sorted(rows, key=lambda row: row["guard"] != "same")[:most]
 
     def to_label(self, most: int = 20) -> list[dict[str, Any]]:

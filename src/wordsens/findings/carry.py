@@ -28,7 +28,8 @@ def view(carried: CarriedThreshold) -> View:
     )
     columns = {
         "setting": [setting.name for setting in carried.settings],
-        "threshold": [_number(setting.threshold) for setting in carried.settings],
+        "threshold": [decimals(setting.threshold.value) for setting in carried.settings],
+        "95 %": [_interval(setting.threshold) for setting in carried.settings],
         "recall": [setting.recall for setting in carried.settings],
         "false hits": [setting.false_hits for setting in carried.settings],
     }
@@ -46,9 +47,10 @@ def _share(estimate: Estimate) -> str:
 
 
 def _number(threshold: Estimate) -> str:
+    return f"{decimals(threshold.value)} (95 %: {_interval(threshold)})"
+
+
+def _interval(threshold: Estimate) -> str:
     if threshold.low is None or threshold.high is None:
-        return decimals(threshold.value)
-    return (
-        f"{decimals(threshold.value)} (95 %: {decimals(threshold.low)} to "
-        f"{decimals(threshold.high)})"
-    )
+        return ""
+    return f"{decimals(threshold.low)} to {decimals(threshold.high)}"
