@@ -145,8 +145,8 @@ def carry_threshold(
     near = scored.similarities[:, scored.near]
     opposite = scored.similarities[:, scored.opposite]
     kept = {
-        SAME_RECALL: _kept(threshold, *near, seed),
-        SAME_FALSE_HITS: _kept(threshold, *opposite, seed),
+        SAME_RECALL: _kept(threshold, *near, seed=seed),
+        SAME_FALSE_HITS: _kept(threshold, *opposite, seed=seed),
     }
     thresholds = {OLD: Estimate(threshold), UNCHANGED: Estimate(threshold), **kept}
     settings = []
@@ -172,6 +172,7 @@ def _kept(
     threshold: float,
     first: Float[np.ndarray, " pairs"],
     second: Float[np.ndarray, " pairs"],
+    *,
     seed: Seed,
 ) -> Estimate:
     """`matched_threshold` in as few decimals as let the same pairs pass, with its ends rounded

@@ -115,9 +115,9 @@ def _worst(collisions: Collisions) -> Table:
 def _chart(collisions: Collisions) -> Chart:
     """The share of hits and its limit against the threshold, for the cache and its quarter, without
     the guard and with it."""
-    first, *_, last = collisions.thresholds
+    thresholds = collisions.thresholds
     rows = []
-    for threshold in np.linspace(first, last, _POINTS).tolist():
+    for threshold in np.linspace(thresholds[0], thresholds[-1], _POINTS).tolist():
         for guard, panel in ((False, "threshold alone"), (True, "threshold and guard")):
             for quarter, cached in enumerate(collisions.cached):
                 hits, limit = collisions.hits(threshold, guard=guard, quarter=bool(quarter))
