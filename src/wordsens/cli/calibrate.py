@@ -21,7 +21,7 @@ from wordsens.errors import InputError, RequirementError, require_choice
 from wordsens.text.tables import write_rows
 
 
-@command("calibrate", first=("texts", "pairs", "budget", "guard", "distance", "html"))
+@command("calibrate", first=("texts", "pairs", "budget", "guard", "distance"))
 def calibrate(
     chosen: ModelOptions,
     pairs: Annotated[
