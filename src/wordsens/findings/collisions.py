@@ -109,7 +109,7 @@ def _worst(collisions: Collisions) -> Table:
         "The nearest first, after those that the guard calls the same. --write-pairs FILE writes "
         "them for a label: a pair that means the same is no wrong answer, and the threshold falls."
     )
-    return Table("Worst hits", columns, note=note, most=_WORST)
+    return Table("Nearest questions, the worst hits first", columns, note=note, most=_WORST)
 
 
 def _chart(collisions: Collisions) -> Chart:
