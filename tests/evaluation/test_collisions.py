@@ -48,7 +48,8 @@ def unit_vectors(encode, texts):
 
 
 @pytest.mark.parametrize("guard", [False, True])
-def test_similarities_are_those_of_a_plain_loop(guard):
+def test_similarities_are_those_of_a_plain_loop(guard, monkeypatch):
+    monkeypatch.setattr(module, "_BLOCK", 7)
     found = ws.collisions(bag_of_words, DOORS, 0.3, guard=guard, seed=3)
     drawn = np.random.default_rng(derive_seed(3, "cache")).permutation(len(DOORS))
     cache = [DOORS[place] for place in drawn[:40]]
