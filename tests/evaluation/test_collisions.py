@@ -187,6 +187,19 @@ def test_the_pairs_to_label_are_the_highest_hits_without_one():
     assert not known & {row["second"] for row in again.to_label()}
 
 
+def test_what_the_guard_calls_the_same_comes_first():
+    """Of ten twins some are in both halves (seed 0)."""
+    twins = [
+        f"{word} does the lift go to floor {n}" for n in range(10) for word in ("When", "when")
+    ]
+    twins += ["How do I open the door?", "How do I open door?"]
+    found = ws.collisions(bag_of_words, [*twins, *QUESTIONS[:40]], 0.5)
+    verdicts = [row["guard"] for row in found.to_label(60)]
+    first = verdicts.count("same")
+    assert 0 < first < len(verdicts)
+    assert verdicts[:first] == ["same"] * first
+
+
 def test_copies_are_left_out_and_the_first_line_says_so():
     found = ws.collisions(bag_of_words, [*QUESTIONS[:40], *QUESTIONS[:3], " "], 0.3)
     assert len(found.asked) + found.cached[0] == 40
@@ -206,10 +219,10 @@ def test_the_two_prompts_are_for_the_cache_and_for_the_new_questions(monkeypatch
 
     model = ws.as_model(bag_of_words)
     model.__class__ = Prompted
-    found = ws.collisions(model, DOORS, 0.3, prompt_names=("cached", "asked"))
-    cache = [text for text in DOORS if text not in found.asked]
-    stored = unit_vectors(bag_of_words, [f"cached {text}" for text in cache])
-    new = unit_vectors(bag_of_words, [f"asked {text}" for text in found.asked])
+    found = ws.collisions(model, QUESTIONS[:60], 0.3, prompt_names=("one", "one two three"))
+    cache = [text for text in QUESTIONS[:60] if text not in found.asked]
+    stored = unit_vectors(bag_of_words, [f"one {text}" for text in cache])
+    new = unit_vectors(bag_of_words, [f"one two three {text}" for text in found.asked])
     expected = [max(vector @ other for other in stored.values()) for vector in new.values()]
     assert found.similarities[0] == pytest.approx(expected, abs=1e-11)
 
