@@ -113,6 +113,13 @@ NUMBERS = [
         DECISIONS,
     ),
     Number(
+        "threshold without labels",
+        "wordsens calibrate minilm --texts examples/questions.csv --guard",
+        ("docs/how-to/threshold.md",),
+        (GUARD, "examples/questions.csv"),
+        DECISIONS,
+    ),
+    Number(
         "gate",
         "wordsens check minilm --pairs examples/pairs.csv --threshold .948 --require "
         "'guarded_recall >= .9'",

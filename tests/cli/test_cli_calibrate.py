@@ -72,3 +72,69 @@ def test_wrong_input_is_one_line_and_exit_code_2(calibrate, options, message):
     run = calibrate("bag", *options)
     assert (run.code, run.out) == (2, "")
     assert message in run.err
+
+
+THINGS = ("door", "lift", "light", "alarm", "fan", "heater", "fridge", "camera", "lamp", "pump")
+QUESTIONS = [
+    f"{how} the {thing}?" for thing in THINGS for how in ("Where is", "Who made", "Why use", "Sell")
+]
+
+
+@pytest.fixture
+def calibrate_texts(wordsens, tmp_path):
+    """A function that runs `wordsens calibrate` of a bag of words on questions, one per line."""
+    (tmp_path / "questions.txt").write_text("\n".join(QUESTIONS), encoding="utf-8")
+    options = ("--encode", "my_models:bag", "--texts", str(tmp_path / "questions.txt"))
+    return lambda *more: wordsens("calibrate", *options, *more)
+
+
+def test_questions_give_a_threshold_and_pairs_to_label(calibrate_texts, tmp_path):
+    label, page = tmp_path / "label.csv", tmp_path / "page.html"
+    files = ("--write-pairs", str(label), "--html", str(page))
+    run = calibrate_texts("--budget", ".3", "--json", "--seed", "4", *files)
+    document = json.loads(run.out)
+    assert run.code == 0
+    found = ws.collisions(bag_of_words, QUESTIONS, 0.3, seed=4)
+    assert (document["threshold"], document["asked"]) == (found.threshold, 20)
+    assert page.read_text(encoding="utf-8").count("<svg") == 1
+    rows = ws.text.tables.table_rows(label)
+    written = [row for _, row in rows]
+    assert [row["second"] for row in written] == [row["second"] for row in found.to_label()]
+    assert {row["same"] for row in written} == {""}
+    labelled = label.read_text(encoding="utf-8").splitlines()
+    labelled[1] = f"true{labelled[1]}"
+    label.write_text("\n".join(labelled), encoding="utf-8")
+    again = json.loads(
+        calibrate_texts(
+            *("--budget", ".3", "--json", "--seed", "4", "--pairs", str(label)),
+        ).out
+    )
+    assert (document["labelled"], again["labelled"]) == (0, 1)
+
+
+def test_too_few_questions_have_exit_code_3(calibrate_texts):
+    run = calibrate_texts()
+    assert (run.code, run.out.startswith("No threshold of ")) == (3, True)
+    assert "149" in run.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--write-pairs", "p.csv", "--pairs", "p.csv"), "--write-pairs (='p.csv') is the file of"),
+        (("--pairs", "absent.csv"), "there is no file"),
+    ],
+)
+def test_labels_are_not_written_over(calibrate_texts, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    ws.write_pairs(PAIRS, "p.csv")
+    before = (tmp_path / "p.csv").read_bytes()
+    run = calibrate_texts(*options)
+    assert run.code == 2
+    assert message in run.err
+    assert (tmp_path / "p.csv").read_bytes() == before
+
+
+def test_write_pairs_goes_with_texts(calibrate):
+    run = calibrate("bag", "--write-pairs", "p.csv")
+    assert (run.code, "--write-pairs goes with --texts" in run.err) == (2, True)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 import wordsens as ws
-from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations
+from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
 
 MODELS = ("my_models:bag", "my_models:deaf")
 
@@ -97,3 +97,20 @@ def test_wrong_input_is_one_line(wordsens, arguments, message):
     assert (run.code, run.out) == (2, "")
     assert message in run.err
     assert len(run.err.splitlines()) == 1
+
+
+def test_a_threshold_is_carried_over_without_texts(wordsens, tmp_path):
+    pairs = few_pairs(opposites=20)
+    ws.write_pairs(pairs, tmp_path / "pairs.csv")
+    files = ("--out", str(tmp_path / "found.safetensors"), "--html", str(tmp_path / "found.html"))
+    carry = ("compare", *MODELS, "--threshold", ".8", "--pairs", str(tmp_path / "pairs.csv"))
+    run = wordsens(*carry, "--json", "--seed", "3", *files)
+    document = json.loads(run.out)
+    assert run.code == 0
+    found = ws.carry_threshold(bag_of_words, deaf_to_negations, 0.8, pairs, 3)
+    assert document.items() >= {"seed": 3, **found.to_dict()}.items()
+    assert ws.CarriedThreshold.load(tmp_path / "found.safetensors") == found
+    assert "deaf_to_negations" in (tmp_path / "found.html").read_text(encoding="utf-8")
+    assert wordsens(*carry).out.startswith("To keep its recall of ")
+    gated = wordsens(*carry, "--require", "all.differs <= 0")
+    assert (gated.code, "give your texts" in gated.err) == (2, True)

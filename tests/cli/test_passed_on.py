@@ -28,7 +28,10 @@ def call(wordsens, monkeypatch):
     positional and the named arguments of that call, and those of what it read before."""
     monkeypatch.setattr(ModelOptions, "load", lambda self: self)
     monkeypatch.setattr("wordsens.evaluation.pairs.prompted", lambda model, names: (model, names))
-    monkeypatch.setattr("wordsens.cli.compare._loaded", lambda name, *_, **options: (name, options))
+    monkeypatch.setattr(
+        "wordsens.cli.compare._loaded",
+        lambda name, on_error, batch_size, **options: (name, options),
+    )
     readers = {
         "read_pairs": Mock(return_value=PAIRS),
         "read_documents": Mock(return_value=DOCUMENTS),
@@ -102,7 +105,32 @@ def test_calibrate(call):
     )
     assert (made.args[0].model, *made.args[1:]) == ("st", PAIRS, 0.1)
     holds(made, confidence=0.9, guard=True, prompt_names=["query"])
-    assert made.read["read_pairs"].kwargs == {"encoding": "latin-1"}
+    assert made.read["read_pairs"].kwargs == {"encoding": "latin-1", "unlabelled": True}
+
+
+def test_calibrate_with_texts(call):
+    made = call(
+        "collisions",
+        *("calibrate", "st", "--texts", "t.csv", "--pairs", "p.csv", "--encoding", "latin-1"),
+        *("--budget", ".1", "--confidence", ".9", "--guard", "--prompt-name", "query"),
+        *("--seed", "7", "--limit", "3"),
+    )
+    assert (made.args[0].model, *made.args[1:]) == ("st", DOCUMENTS, 0.1)
+    holds(made, confidence=0.9, guard=True, prompt_names=["query"], pairs=PAIRS, seed=7)
+    assert made.read["read_pairs"].kwargs == {"encoding": "latin-1", "unlabelled": False}
+    assert made.read["read_documents"].kwargs["limit"] == 3
+
+
+def test_compare_carries_a_threshold(call):
+    made = call(
+        "carry_threshold",
+        *("compare", "first", "second", "--threshold", ".8", "--pairs", "p.csv", "--pool", "cls"),
+        *("--device", "meta", "--seed", "7"),
+    )
+    options = {"pool": "cls", "device": "meta"}
+    first, second, threshold, pairs, seed = made.args
+    assert (first, second) == (("first", options), ("second", options))
+    assert (threshold, pairs, seed) == (0.8, "p.csv", 7)
 
 
 def test_compare(call):

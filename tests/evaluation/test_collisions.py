@@ -14,6 +14,7 @@ from wordsens.evaluation import collisions as module
 from wordsens.evaluation.collisions import LABELLED
 from wordsens.intervals import share_at_most
 from wordsens.models.pairs import FunctionPairModel
+from wordsens.seeds import derive_seed
 
 ROOT = Path(__file__).parents[2]
 USES = [(guard, quarter) for quarter in (False, True) for guard in (False, True)]
@@ -47,13 +48,17 @@ def unit_vectors(encode, texts):
 
 
 @pytest.mark.parametrize("guard", [False, True])
-def test_similarities_are_those_of_a_plain_loop(guard):
+def test_similarities_are_those_of_a_plain_loop(guard, monkeypatch):
+    monkeypatch.setattr(module, "_BLOCK", 7)
     found = ws.collisions(bag_of_words, DOORS, 0.3, guard=guard, seed=3)
-    cache = [text for text in DOORS if text not in found.asked]
-    assert (len(found.asked), found.cached) == (40, (40, 10))
+    drawn = np.random.default_rng(derive_seed(3, "cache")).permutation(len(DOORS))
+    cache = [DOORS[place] for place in drawn[:40]]
+    assert {*found.asked} == {*DOORS} - {*cache}
+    assert found.cached == (40, 10)
     vectors = unit_vectors(bag_of_words, DOORS)
-    for row, with_guard in ((0, False), (1, True)):
-        expected = [nearest(vectors, text, cache, with_guard) for text in found.asked]
+    for row, (with_guard, quarter) in enumerate(USES):
+        part = cache[:10] if quarter else cache
+        expected = [nearest(vectors, text, part, with_guard) for text in found.asked]
         assert found.similarities[row] == pytest.approx(expected, abs=1e-11)
     for text, other, verdict, score in zip(
         found.asked, found.nearest, found.verdicts, found.similarities[int(guard)], strict=True
@@ -182,6 +187,19 @@ def test_the_pairs_to_label_are_the_highest_hits_without_one():
     assert not known & {row["second"] for row in again.to_label()}
 
 
+def test_what_the_guard_calls_the_same_comes_first():
+    """Of ten twins some are in both halves (seed 0)."""
+    twins = [
+        f"{word} does the lift go to floor {n}" for n in range(10) for word in ("When", "when")
+    ]
+    twins += ["How do I open the door?", "How do I open door?"]
+    found = ws.collisions(bag_of_words, [*twins, *QUESTIONS[:40]], 0.5)
+    verdicts = [row["guard"] for row in found.to_label(60)]
+    first = verdicts.count("same")
+    assert 0 < first < len(verdicts)
+    assert verdicts[:first] == ["same"] * first
+
+
 def test_copies_are_left_out_and_the_first_line_says_so():
     found = ws.collisions(bag_of_words, [*QUESTIONS[:40], *QUESTIONS[:3], " "], 0.3)
     assert len(found.asked) + found.cached[0] == 40
@@ -201,10 +219,10 @@ def test_the_two_prompts_are_for_the_cache_and_for_the_new_questions(monkeypatch
 
     model = ws.as_model(bag_of_words)
     model.__class__ = Prompted
-    found = ws.collisions(model, DOORS, 0.3, prompt_names=("cached", "asked"))
-    cache = [text for text in DOORS if text not in found.asked]
-    stored = unit_vectors(bag_of_words, [f"cached {text}" for text in cache])
-    new = unit_vectors(bag_of_words, [f"asked {text}" for text in found.asked])
+    found = ws.collisions(model, QUESTIONS[:60], 0.3, prompt_names=("one", "one two three"))
+    cache = [text for text in QUESTIONS[:60] if text not in found.asked]
+    stored = unit_vectors(bag_of_words, [f"one {text}" for text in cache])
+    new = unit_vectors(bag_of_words, [f"one two three {text}" for text in found.asked])
     expected = [max(vector @ other for other in stored.values()) for vector in new.values()]
     assert found.similarities[0] == pytest.approx(expected, abs=1e-11)
 

@@ -16,23 +16,29 @@ from wordsens.cli.command import (
     option,
     output_file,
 )
-from wordsens.cli.groups import ModelOptions, TextOptions, Texts, write_page
+from wordsens.cli.groups import ModelOptions, TextOptions, write_page
 from wordsens.errors import InputError, RequirementError, require_choice
 from wordsens.text.tables import write_rows
 
 
-@command("calibrate", first=("texts", "pairs", "budget", "guard", "distance", "html"))
+@command("calibrate", first=("texts", "pairs", "budget", "guard", "distance"))
 def calibrate(
     chosen: ModelOptions,
     pairs: Annotated[
         str | None,
         option(
             "Your pairs: CSV, TSV, JSON lines or Parquet with first, second, same (true or "
-            "false), and kind if you like; default: the package's."
+            "false), and kind if you like; default without --texts: the package's."
         ),
     ] = None,
     *,
-    texts: Texts = None,
+    texts: Annotated[
+        str | None,
+        option(
+            "Your questions without labels, no two of which share an answer: one per line of a "
+            ".txt file or row of a table."
+        ),
+    ] = None,
     reading: TextOptions,
     write_pairs: Annotated[
         Path | None,
@@ -65,11 +71,11 @@ def calibrate(
     """Find the lowest threshold that keeps a budget of wrong answers. Exit code 3 where there is
     none.
 
-    With --pairs: at most the budget of opposites (enable/disable, another amount, ...) pass as the
-    same; and the share of near-duplicates that the threshold keeps.
+    With --texts, without labels: one half of your questions becomes a cache that the other half
+    asks, and at most the budget of new questions get the answer to another question.
 
-    With --texts, questions without labels, no two of which mean the same: one half is a cache that
-    the other half asks, and at most the budget of new questions get the answer to another one.
+    With --pairs, with labels: at most the budget of opposites (enable/disable, another amount, ...)
+    pass as the same, and the answer gives the share of near-duplicates that the threshold keeps.
 
     Example: wordsens calibrate minilm --texts questions.csv --guard
     """

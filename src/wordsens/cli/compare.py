@@ -179,7 +179,7 @@ def _answer(
 
 
 def _loaded(
-    name: str, *, on_error: str | None, batch_size: int | None, pool: str | None, device: str
+    name: str, on_error: str | None, batch_size: int | None, *, pool: str | None, device: str
 ) -> "Model | PairModel":
     """The model that a name, a folder, name@revision, module:function or URL#model stands for."""
     from wordsens.files import named_path

@@ -53,20 +53,20 @@ def _sentence(collisions: Collisions) -> str:
 def _assumed(collisions: Collisions) -> Iterator[str]:
     guard, threshold = collisions.guard, collisions.threshold
     same = collisions.verdicts.count("same")
-    assumed = "Every hit counts as wrong, as if no two of your questions meant the same"
+    assumed = "Every hit counts as wrong: your questions are taken to have different answers"
     if collisions.labelled:
-        pairs = plural(collisions.labelled, "pair")
-        assumed += f", but for {pairs} with your label"
-    calls = f"; the guard calls {plural(same, 'pair')} the same: look at the first hits below"
+        assumed += f", but for {plural(collisions.labelled, 'pair')} with your label"
+    calls = f". The guard calls {plural(same, 'pair')} the same: look at the first hits below"
     yield f"{assumed}{calls if same else ''}."
     if threshold is not None:
         whole, quarter = (
             collisions.hits(threshold, guard=guard, quarter=quarter)[0] for quarter in (False, True)
         )
+        cached, fewer = collisions.cached
         yield (
-            f"With a quarter of this cache ({collisions.cached[1]} questions) {quarter} would hit, "
-            f"not {whole}: the share grows with the cache. Calibrate again before yours is larger "
-            "than this one."
+            f"The share grows with the cache: with a quarter of it ({fewer} questions) {quarter} "
+            f"would hit instead of {whole}. Calibrate with more questions before your cache holds "
+            f"more than {cached}."
         )
 
 
@@ -106,10 +106,10 @@ def _worst(collisions: Collisions) -> Table:
         "answered as": [shortened(row["first"]) for row in rows],
     }
     note = (
-        "Nearest pairs first, behind those that the guard calls the same. A label for these tells "
-        "most: a pair that means the same is no wrong answer, and the threshold falls."
+        "The nearest first, after those that the guard calls the same. --write-pairs FILE writes "
+        "them for a label: a pair that means the same is no wrong answer, and the threshold falls."
     )
-    return Table("Worst hits", columns, note=note, most=_WORST)
+    return Table("Nearest questions, the worst hits first", columns, note=note, most=_WORST)
 
 
 def _chart(collisions: Collisions) -> Chart:
