@@ -556,9 +556,9 @@ class CalibrateTextsDocument(Document, Collisions):
         hits: the new questions that hit.
         limit: the upper limit of their share.
         distances: the threshold as a distance; null without a threshold or cosines.
-        thresholds: one entry per threshold: `threshold`, and for `cache`, `cache guarded`, `quarter`
-            and `quarter guarded` the share of new questions that hit and, with " at most" behind
-            the name, its upper limit.
+        thresholds: one entry per threshold: `threshold`, and for `cache`, `cache guarded`,
+            `quarter` and `quarter guarded` the share of new questions that hit and, with " at most"
+            behind the name, its upper limit.
         worst: the twenty worst hits; those that the guard calls the same come last.
         notes: which texts were left out.
     """
