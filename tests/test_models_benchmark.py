@@ -42,7 +42,7 @@ def test_a_model_without_its_packages_is_one_line_with_what_to_install():
         assert line == f"a model left out; pip install {here} {package}"
 
 
-def test_a_row_names_the_worst_kind_and_says_none_where_no_threshold_keeps_the_budget():
+def test_a_row_names_the_worst_kind_and_says_none_without_a_threshold():
     doors = range(20)
     pairs = [("negation", f"Door {n} is shut", f"Door {n} is not shut", False) for n in doors]
     pairs += [
@@ -51,9 +51,13 @@ def test_a_row_names_the_worst_kind_and_says_none_where_no_threshold_keeps_the_b
     pairs += [("near", f"Where is door {n}?", f"Where's door {n}?", True) for n in doors]
     pairs += [("near", f"Close door {n}", f"Close door {n}!", True) for n in doors]
     far = {"kind": "paraphrase", "first": "Is it shut?", "second": "Closed?", "same": True}
-    cells = row("words", ws.check(bag_of_words(), [*pairs, {**far, "set": "far"}]))
-    assert cells[0] == "words"
-    assert cells[1].startswith("100 % [")
-    assert cells[2].startswith("100 % [")
-    assert cells[3].startswith("role, 100 % [")
-    assert cells[-2] == "none"
+    result = ws.check(bag_of_words(), [*pairs, {**far, "set": "far"}])
+    name, hits, negation, worst, auc, _, alone, guarded = row("words", result)
+    assert name == "words"
+    assert hits.startswith("100 % [")
+    assert negation.startswith("100 % [")
+    assert worst.startswith("role, 100 % [")
+    # Half of the near-duplicates are more alike than a negation; they are as alike as a role.
+    assert auc.startswith("0.38 [")
+    assert alone == "none"
+    assert guarded.startswith("100 % [")
