@@ -49,8 +49,13 @@ def test_json_is_one_document_with_the_documented_keys(calibrate, documented):
     document = json.loads(run.out)
     assert list(document) == documented("The document of `calibrate`")
     assert list(document["kinds"][0]) == documented("Each of the calibrate `kinds`")
-    alone, guarded = document["budgets"][0]
-    assert list(alone) == list(guarded) == documented("Each of the calibrate `budgets`")
+    points = document["budgets"][0]
+    assert list(points) == ["alone", "guarded"]
+    assert (
+        list(points["alone"])
+        == list(points["guarded"])
+        == documented("Each of the calibrate `budgets`")
+    )
 
 
 def test_without_a_threshold_the_exit_code_is_3_and_all_is_printed(calibrate):
