@@ -8,6 +8,7 @@ BENCHMARKS = {
     "on_demand": "products with matrices that are never built",
     "sweeps": "the overhead of a sweep's cell, resumed and on workers",
     "evaluation": "check, explain and audit of an embedding model beside encoding its texts",
+    "models": "which embedding model sees a word, of those that a package ships",
     "operations": "operations and waits a step of a search",
     "attack": "random problems attacked by code of its own",
     "theory": "predictions against measurements",

@@ -493,6 +493,18 @@ class BudgetPoint(Split, OperatingPoint):
     """The smallest threshold under a budget."""
 
 
+class BudgetPoints:
+    """The thresholds under one budget.
+
+    Attributes:
+        alone: without the guard.
+        guarded: with the guard behind the threshold.
+    """
+
+    alone: BudgetPoint
+    guarded: BudgetPoint
+
+
 class CalibrateDocument(Split, Document, OperatingPoint):
     """What `calibrate` prints.
 
@@ -511,7 +523,7 @@ class CalibrateDocument(Split, Document, OperatingPoint):
         needed: how many the budget takes, if none of them passes.
         near_duplicates: how many.
         kinds: one entry per kind of opposite; empty without a threshold.
-        budgets: for each budget two points, without the guard and with it.
+        budgets: one entry per budget.
         notes: what a reader should know of the pairs.
     """
 
@@ -526,7 +538,7 @@ class CalibrateDocument(Split, Document, OperatingPoint):
     needed: int
     near_duplicates: int
     kinds: list[KindHits]
-    budgets: list[tuple[BudgetPoint, BudgetPoint]]
+    budgets: list[BudgetPoints]
     notes: list[str]
 
 

@@ -26,7 +26,7 @@ def test_the_answer_in_words_comes_first(wordsens):
     told = " ".join(run.out.split())
     assert told.startswith("bag_of_words and deaf_to_negations differ in")
     assert "Mean relative change of a text's vector when one word is deleted" in told
-    assert "have another nearest text" in told
+    assert "have a different nearest text" in told
     same = wordsens(
         "compare",
         "my_models:bag",

@@ -84,12 +84,12 @@ def test_a_quarter_never_has_more_hits_nor_has_the_guard():
 
 
 @pytest.mark.parametrize("guard", [False, True])
-@pytest.mark.parametrize("budget", [0.05, 0.2, 0.5])
-def test_the_threshold_is_the_smallest_that_keeps_the_budget(guard, budget):
-    found = ws.collisions(bag_of_words, QUESTIONS, budget, guard=guard)
+@pytest.mark.parametrize(("budget", "confidence"), [(0.05, 0.95), (0.2, 0.8), (0.5, 0.95)])
+def test_the_threshold_is_the_smallest_that_keeps_the_budget(guard, budget, confidence):
+    found = ws.collisions(bag_of_words, QUESTIONS, budget, guard=guard, confidence=confidence)
     hits, limit = found.hits(found.threshold, guard=guard)
     scores = found.similarities[int(guard)]
-    assert limit == share_at_most(hits, len(found.asked)) <= budget
+    assert limit == share_at_most(hits, len(found.asked), confidence) <= budget
     assert (found.point.hits, found.point.limit) == (hits, limit)
     below = scores[scores < found.threshold].max()
     assert found.threshold - below <= 1e-4 + 1e-12

@@ -16,9 +16,9 @@ from wordsens.version import __version__
 def app(
     *,
     host: Annotated[
-        str, option("The address to serve on; another than this machine's own needs --token.")
+        str, option("Address to listen on. Any address other than localhost requires --token.")
     ] = "127.0.0.1",
-    port: Annotated[int, option("0 for any that is free.")] = 8765,
+    port: Annotated[int, option("Port to listen on; 0 picks a free one.")] = 8765,
     model: Annotated[
         list[str] | None,
         option(
@@ -26,27 +26,27 @@ def app(
             "repeated."
         ),
     ] = None,
-    workers: Annotated[int, option("Processes that measure; each holds the models it uses.")] = 2,
-    max_words: Annotated[int, option("Words of a text.")] = 300,
-    max_seconds: Annotated[float, option("Seconds of one measurement.")] = 180.0,
+    workers: Annotated[int, option("Worker processes; each loads the models it uses.")] = 2,
+    max_words: Annotated[int, option("Most words per text.")] = 300,
+    max_seconds: Annotated[float, option("Time limit of one measurement, in seconds.")] = 180.0,
     max_waiting: Annotated[
-        int, option("Measurements that wait for a free worker, of all visitors.")
+        int, option("Most measurements that wait for a free worker, over all visitors.")
     ] = 12,
-    memory: Annotated[int, option("Memory of a worker, in MiB.")] = 4096,
+    memory: Annotated[int, option("Memory limit per worker, in MiB.")] = 4096,
     token: Annotated[
         str | None,
         typer.Option(
-            help="A word that visitors must know, 12 characters or more; it is entered once.",
+            help="Password that visitors enter once; at least 12 characters.",
             envvar="WORDSENS_TOKEN",
         ),
     ] = None,
     show: Show = False,
     run: CommandRun,
 ) -> None:
-    """Serve a page to try: your own text in colours, the paper told with live experiments, a model
-    checked.
+    """Serve a web page: compare two texts under your model, see why attention notices a word, try
+    the paper's experiments.
 
-    It is served to this machine alone, until Ctrl-C. Texts are measured here and are not kept.
+    Only this machine can open it, until Ctrl-C. Texts are measured here and not kept.
 
     Example: wordsens app --open
     """

@@ -34,12 +34,13 @@ def audit(
     *,
     reading: TextOptions,
     max_words: Annotated[
-        int, option("Tokens that a longer text keeps, special ones not counted.", panel=TEXT)
+        int,
+        option("Cut longer texts after this many tokens, special ones not counted.", panel=TEXT),
     ] = 126,
     output: Annotated[
         str,
         option(
-            "What is watched: embedding, or a classifier's probabilities.",
+            "What is measured: embedding, or a classifier's probabilities.",
             panel=MODEL,
             rule=partial(require_choice, choices=_OUTPUTS),
         ),
@@ -84,8 +85,8 @@ def audit(
     """Find which kinds of words move a model on your texts, and how long a passage may be before a
     "not" is lost.
 
-    In each text a few words are removed, one by one, negations first. Texts that are empty or have
-    one word are left out, and the first line says so. Exit code 3 when a requirement fails.
+    A few words of each text are deleted, one at a time, negations first. Texts that are empty or
+    have one word are left out, and the first line says so. Exit code 3 if a requirement fails.
 
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --html audit.html
     """

@@ -34,15 +34,17 @@ class Place:
     workers: Annotated[
         int | None,
         _place(
-            "Processes on this machine, one cell each at a time; default: this process alone.",
+            "Worker processes on this machine; default: this process only.",
             rule=require_count,
         ),
     ] = None
     scheduler: Annotated[
         str | None,
-        _place("The workers of a Dask scheduler: tcp://HOST:8786, or its scheduler file."),
+        _place("Use the workers of a Dask scheduler: tcp://HOST:8786, or its scheduler file."),
     ] = None
-    witnesses: Annotated[bool, _place("Keep each cell's perturbations too.", "--witnesses")] = False
+    witnesses: Annotated[bool, _place("Also save each cell's perturbations.", "--witnesses")] = (
+        False
+    )
     threads: Threads = 1
 
     def __post_init__(self) -> None:

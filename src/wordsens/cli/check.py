@@ -70,24 +70,28 @@ def check(
     ] = None,
     threshold: Annotated[
         float | None,
-        option("The cosine from which on two texts count as the same; default: the one of --keep."),
+        option(
+            "The cosine at or above which two texts count as the same; default: the one of --keep."
+        ),
     ] = None,
     keep: Annotated[float, option("The share of near-duplicates that the threshold keeps.")] = 0.9,
     all_pairs: Annotated[bool, _more("Print every pair, worst first.", "--all-pairs")] = False,
     verbose: Annotated[
         bool,
         _more(
-            "Every kind of near-duplicate, and every pair behind a failed requirement.", "--verbose"
+            "Also show every kind of near-duplicate, and every pair behind a failed requirement.",
+            "--verbose",
         ),
     ] = False,
     csv: Annotated[
-        Path | None, _more("Write every pair with its cosine.", rule=output_file)
+        Path | None, _more("Write every pair with its cosine to a CSV file.", rule=output_file)
     ] = None,
     html: Html = None,
     guard: Annotated[
         bool,
         _more(
-            "Also the guard's verdict on every pair, and false hits and recall with it.", "--guard"
+            "Also judge every pair with the guard, and give false hits and recall with it.",
+            "--guard",
         ),
     ] = False,
     requirements: Annotated[
@@ -98,7 +102,7 @@ def check(
         ),
     ] = None,
     baseline: Annotated[
-        str | None, _of_gate("Fail on a significant drop of an AUC since this file was saved.")
+        str | None, _of_gate("Fail if an AUC has dropped significantly since this file was saved.")
     ] = None,
     save_baseline: Annotated[
         Path | None, _of_gate("Save the similarities, for --baseline.", rule=output_file)
@@ -106,8 +110,8 @@ def check(
     allow_package_pairs: Annotated[
         bool,
         _of_gate(
-            "Let the package's near-duplicates meet requirements that rest on some, where --pairs "
-            "holds none.",
+            "If --pairs holds no near-duplicates, let the package's own count for the "
+            "requirements that need some.",
             "--allow-package-pairs",
         ),
     ] = False,
@@ -120,12 +124,12 @@ def check(
     threads: Threads = 1,
     run: CommandRun,
 ) -> Answer:
-    """Does a meaning that flips with one word show in a model's embeddings? A gate for CI: exit
-    code 3 when it fails.
+    """Does a model see a meaning that flips with one word? A gate for CI: exit code 3 if a
+    requirement fails.
 
     Opposites (not, enable/disable, who did what to whom, amounts, order, names, may/must) are
-    compared with near-duplicates of the same meaning. At a threshold that keeps 9 of 10 of these,
-    the share of opposites that pass as the same is the number of false hits.
+    compared with near-duplicates. The threshold keeps 90 % of the near-duplicates; false hits are
+    the share of opposites that it accepts.
 
     Example: wordsens check minilm --threshold .92 --require 'entity.false_hits <= .6' --require
     'recall >= .6'

@@ -75,7 +75,7 @@ def output_file(name: str, path: Path) -> Path:
     return file
 
 
-Seed = Annotated[int, option("Fixes the weights, the texts drawn and the random starts.")]
+Seed = Annotated[int, option("Random seed of weights, drawn texts and starting points.")]
 Device = Annotated[str, option("Where to compute: cpu, cuda, ...")]
 EncoderName = Annotated[
     str, option("minilm, a folder with a model, or a name on the Hugging Face hub.", panel="Text")
@@ -88,7 +88,7 @@ Junit = Annotated[
 Threads = Annotated[
     int,
     option(
-        "CPU threads. With 1 the numbers are the same on a machine with more cores.",
+        "CPU threads. With 1, results do not depend on the number of cores.",
         rule=require_count,
     ),
 ]
@@ -105,7 +105,7 @@ class CommandRun:
     """How every command prints: a group of options, which `run` names in a command."""
 
     as_json: Annotated[
-        bool, option("Print one JSON document on stdout and no table.", "--json")
+        bool, option("Print one JSON document on stdout instead of tables.", "--json")
     ] = False
     quiet: Annotated[bool, option("No progress and no notices.", "--quiet", "-q")] = False
 

@@ -47,7 +47,7 @@ COMMANDS = {
 }
 
 # A group of commands with its help.
-GROUPS = {"sweep": "Any grid of cells: run, watched, exported and drawn."}
+GROUPS = {"sweep": "Run, watch, export and plot any grid of measurements."}
 
 DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 

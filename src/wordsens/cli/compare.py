@@ -63,21 +63,22 @@ def compare(
     pairs: Annotated[
         str | None,
         option(
-            "Pairs of the check: a file of your own, or 'none'; default: the package's.", panel=TEXT
+            "Pairs for the check: a file of your own, or 'none'; default: the package's.",
+            panel=TEXT,
         ),
     ] = None,
     encode: Annotated[
-        list[str] | None, option("module:function in the place of a model.", panel=MODEL)
+        list[str] | None, option("module:function instead of a model.", panel=MODEL)
     ] = None,
     pool: Pool = None,
     batch_size: BatchSize = None,
     on_error: OnError = None,
     device: Device = "cpu",
     words_per_text: Annotated[
-        int, _effort("Words removed from a text, one by one.", rule=require_count)
+        int, _effort("Words deleted from each text, one at a time.", rule=require_count)
     ] = 8,
     word_texts: Annotated[
-        int, _effort("Texts that words are removed from.", rule=require_count)
+        int, _effort("Number of texts that words are deleted from.", rule=require_count)
     ] = 300,
     max_words: MaxWords = None,
     threshold: Annotated[
@@ -88,7 +89,7 @@ def compare(
         ),
     ] = None,
     tolerance: Annotated[
-        float, _effort("Differences up to this share do not count.", rule=require_positive)
+        float, _effort("Differences up to this size do not count.", rule=require_positive)
     ] = 0.01,
     requirements: Annotated[
         list[str] | None,
@@ -106,16 +107,17 @@ def compare(
     threads: Threads = 1,
     run: CommandRun,
 ) -> Answer:
-    """Find what differs between two models, or one before and after a change, on your own texts. A
-    gate for CI.
+    """Find what differs between two models, or between a model before and after a change. A gate
+    for CI.
 
-    Each model is a name or folder, module:function, or the URL of an embeddings endpoint. It
-    compares AUCs, false hits and recall on pairs (as in check), how far a text moves without each
-    word, and which texts have another nearest text. AUCs and removals count as different only where
-    a test of all rows together says so. Exit code 3 when a requirement fails.
+    Each model is a name or folder, module:function, or the URL of an embeddings endpoint. The
+    command compares AUCs, false hits and recall on pairs (as in check), how much a text's vector
+    changes when a word is deleted, and which texts have a different nearest text. AUCs and
+    deletions count as different only if a test of all rows together says so. Exit code 3 if a
+    requirement fails.
 
-    With --threshold and without --texts it only carries the threshold over: the ones of SECOND that
-    keep the recall and the false hits of FIRST, and what the old number would do.
+    With --threshold but without --texts, it only carries the threshold over: the thresholds of
+    SECOND that keep the recall and the false hits of FIRST, and what the old number would do.
 
     Example: wordsens compare minilm ./quantised --texts texts.csv --require
     'neighbours.nearest.second <= .05'

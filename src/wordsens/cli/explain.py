@@ -64,7 +64,7 @@ def explain(
     ] = None,
     tries: Annotated[
         int | None,
-        option("Other words tried in the place of each; 0: none; default: 8, with --texts 4."),
+        option("Replacements tried for each word; 0: none; default: 8, or 4 with --texts."),
     ] = None,
     leaders: Annotated[
         int,
@@ -74,7 +74,7 @@ def explain(
         ),
     ] = 16,
     vectors: Annotated[
-        bool, option("Also move these words as vectors, where the model has gradients.")
+        bool, option("Also move these words' vectors, if the model has gradients.")
     ] = True,
     labels: Annotated[
         list[str] | None, option("A class's name, in the order of classes; repeat it.")
@@ -83,7 +83,7 @@ def explain(
         int | None, option("Words of each of --texts that are measured; default: 12.")
     ] = None,
     move_texts: Annotated[
-        int | None, option("How many of --texts have their words moved as vectors; default: 20.")
+        int | None, option("Number of --texts whose words' vectors are moved; default: 20.")
     ] = None,
     requirements: Annotated[
         list[str] | None, requirements_option("'toxic.delete <= .1' or 'all.swap <= .3'")
@@ -94,11 +94,11 @@ def explain(
     threads: Threads = 1,
     run: CommandRun,
 ) -> Answer:
-    """Find the words that carry the score of two texts, a class, or an embedding.
+    """Find the words behind the similarity of two texts, a class, or an embedding.
 
-    For each word: the text without it, with another word in its place, and with its vector moved;
-    and for two texts the words that keep them apart, and pairs of words that count for more, or
-    less, together than alone. With --classes --texts FILE: the share of each label's texts that
+    For each word: the change when the word is deleted, when it is replaced, and when its vector
+    moves. For two texts also: the words that separate them, and pairs of words that count for more,
+    or less, together than alone. With --classes --texts FILE: the share of each label's texts that
     one word flips.
 
     Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html

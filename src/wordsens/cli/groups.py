@@ -30,13 +30,14 @@ _of_model, _of_text = partial(option, panel=MODEL), partial(option, panel=TEXT)
 Pool = Annotated[
     str | None,
     _of_model(
-        "own, mean, cls, last or max; default: the model's own where it has one.",
+        "How token vectors become one: own, mean, cls, last or max; default: the model's own if "
+        "it has one.",
         rule=partial(require_choice, choices=POOLS),
     ),
 ]
 BatchSize = Annotated[int | None, _of_model("Texts per request or call; default: 32.")]
 OnError = Annotated[
-    str | None, _of_model("At a text that the endpoint refuses: stop (the default) or skip.")
+    str | None, _of_model("If the endpoint refuses a text: stop (the default) or skip.")
 ]
 
 
@@ -61,7 +62,7 @@ class ModelOptions:
     encode: Annotated[
         str | None,
         _of_model(
-            "module:function, from a list of texts to an array with a row for each; instead of "
+            "module:function, from a list of texts to an array with one row per text; instead of "
             "MODEL."
         ),
     ] = None
@@ -83,7 +84,7 @@ class ModelOptions:
     retries: Annotated[
         int | None,
         _of_model(
-            "How often a batch is asked for again where that may help; default: 4.",
+            "How often a batch is requested again after an error that may pass; default: 4.",
             "--endpoint-retries",
         ),
     ] = None
@@ -94,8 +95,8 @@ class ModelOptions:
     prompt_names: Annotated[
         list[str] | None,
         _of_model(
-            "A SentenceTransformer's prompt, such as query; of two texts, give it twice for one "
-            "each.",
+            "Name of a SentenceTransformer's prompt, such as query; give it twice for one prompt "
+            "per text of a pair.",
             "--prompt-name",
         ),
     ] = None
@@ -140,15 +141,15 @@ class ModelOptions:
 
 MaxWords = Annotated[
     int | None,
-    _of_text("A longer text keeps its first words.", rule=partial(require_count, least=2)),
+    _of_text("Cut longer texts after this many words.", rule=partial(require_count, least=2)),
 ]
-Encoding = Annotated[str, _of_text("Of a text, CSV or JSON lines file.")]
+Encoding = Annotated[str, _of_text("Encoding of text, CSV and JSON lines files.")]
 
 
 Texts = Annotated[
     str | None,
     _of_text(
-        "Your texts: a file, CSV or Parquet table, folder, 'shipped', or 'imdb' of the hub.",
+        "Your texts: a file, CSV or Parquet table, folder, 'shipped', or 'imdb' from the hub.",
         "--texts",
         "--dataset",
     ),
@@ -166,7 +167,9 @@ class TextOptions:
             "texts."
         ),
     ] = None
-    limit: Annotated[int | None, _of_text("At most this many texts.", rule=require_count)] = None
+    limit: Annotated[int | None, _of_text("Use at most this many texts.", rule=require_count)] = (
+        None
+    )
     encoding: Encoding = "utf-8"
 
     def read(

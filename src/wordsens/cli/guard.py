@@ -70,7 +70,7 @@ def guard(
             rule=_table_file,
         ),
     ] = None,
-    encoding: Annotated[str, option("Of a plain file of --pairs.")] = "utf-8",
+    encoding: Annotated[str, option("Encoding of the file of --pairs.")] = "utf-8",
     workers: Annotated[
         int | None,
         option(

@@ -66,11 +66,12 @@ def measure(
     *,
     file: Annotated[str | None, _text("A plain-text file with one text.")] = None,
     texts: Annotated[
-        str | None, _text("Many texts: a file, Parquet or CSV table, folder, or 'imdb' of the hub.")
+        str | None,
+        _text("Many texts: a file, Parquet or CSV table, folder, or 'imdb' from the hub."),
     ] = None,
     text_column: Annotated[str, _text("The column of a table that holds the text.")] = "text",
-    encoding: Annotated[str, _text("Of plain-text files.")] = "utf-8",
-    limit: Annotated[int | None, _text("At most this many of --texts.", rule=require_count)] = None,
+    encoding: Annotated[str, _text("Encoding of plain-text files.")] = "utf-8",
+    limit: Annotated[int | None, _text("Use at most this many texts.", rule=require_count)] = None,
     encoder: EncoderName = "minilm",
     model_layer: Annotated[
         int | None,
@@ -82,10 +83,10 @@ def measure(
     ] = None,
     max_words: Annotated[
         int | None,
-        _text("Keep the first words of a longer text.", rule=partial(require_count, least=2)),
+        _text("Cut longer texts after this many words.", rule=partial(require_count, least=2)),
     ] = None,
     keep_special_tokens: Annotated[
-        bool, _text("Let [CLS] and [SEP] count as words.", "--keep-special-tokens")
+        bool, _text("Count [CLS] and [SEP] as words.", "--keep-special-tokens")
     ] = False,
     maps: Annotated[
         str,
@@ -105,7 +106,8 @@ def measure(
     radius: Annotated[
         float | None,
         _search(
-            "How far the word may move; default: sqrt(d), of --map model the word's own length.",
+            "How far the word's vector may move; default: sqrt(d), or with --map model the "
+            "vector's own length.",
             rule=partial(require_positive, remedy="leave it out for the map's default"),
         ),
     ] = None,
@@ -116,52 +118,52 @@ def measure(
     sample: Annotated[
         int | None,
         _search(
-            "Search a random sample of so many words; default: all, but 16 for rf and 16 / depth "
-            "for drf on texts whose matrices are too large to build.",
+            "Search a random sample of this many words; default: all, but 16 for rf and 16 / "
+            "depth for drf on texts whose matrices are too large to build.",
             rule=require_count,
         ),
     ] = None,
     search: Annotated[
         str,
         _search(
-            "What the search spends: quick, normal or thorough.",
+            "Search effort: quick, normal or thorough.",
             rule=partial(require_choice, choices=EFFORTS),
         ),
     ] = "normal",
     starts: Annotated[
         int | None,
         _search(
-            "Starting points of the search, a word; default: what suits the map.",
+            "Starting points per word; default: depends on the map.",
             rule=require_count,
         ),
     ] = None,
     steps: Annotated[
         int | None,
         _search(
-            "Steps of the search, a start, at most; default: what suits the map.",
+            "Most steps per starting point; default: depends on the map.",
             rule=require_count,
         ),
     ] = None,
     swaps: Annotated[
         bool,
         _search(
-            "Also the word of the encoder's vocabulary that moves the map most in the place of "
-            "each searched word, whether or not a writer would put it there.",
+            "Also find the replacement for each searched word, among all words of the encoder's "
+            "vocabulary, that changes the features most, whether or not it makes sense.",
             "--swaps",
         ),
     ] = False,
     small_radius: Annotated[
         bool,
         _theory(
-            "Also the limit of S / radius as the radius shrinks: the Jacobian's largest singular "
-            "value.",
+            "Also give the limit of S / radius as the radius shrinks: the Jacobian's largest "
+            "singular value.",
             "--small-radius",
         ),
     ] = False,
     profile: Annotated[
         bool,
         _theory(
-            "Also one table of all measures: the mean, the small-radius limit, rows exchanged, "
+            "Also show a table of all measures: mean change, small-radius limit, exchanged rows, "
             "Lipschitz bounds.",
             "--profile",
         ),
@@ -169,7 +171,7 @@ def measure(
     conditions: Annotated[
         bool,
         _theory(
-            "Also which conditions of the paper's theorems the text and the maps meet, in words.",
+            "Also say which conditions of the paper's theorems the text and the maps meet.",
             "--conditions",
         ),
     ] = False,
@@ -179,14 +181,16 @@ def measure(
     verbose: Annotated[
         bool,
         option(
-            "Also each word's upper bound, the cost, and what all numbers mean.", "--verbose", "-v"
+            "Also show each word's upper bound, the cost, and what the numbers mean.",
+            "--verbose",
+            "-v",
         ),
     ] = False,
     out: Annotated[
         str | None,
         option(
-            "Keep a record of every text and map in this folder, for `wordsens report`; what is "
-            "there is not measured again."
+            "Save one record per text and map in this folder, for `wordsens report`; existing "
+            "records are not measured again."
         ),
     ] = None,
     seed: Seed = 0,
@@ -194,12 +198,12 @@ def measure(
     threads: Threads = 1,
     run: CommandRun,
 ) -> Answer:
-    """Measure how far one word can move what a map sees: S per word, with the most sensitive one
+    """Measure how far one word can move what a map sees: S of each word, the most sensitive one
     marked.
 
-    S is how far the features move, over their size, when a word's vector moves by at most the
-    radius in the worst direction that was found: 0.5 is half their length. It is a lower bound;
-    with --verbose an upper bound stands beside it.
+    S is the largest change of the features found when one word's vector moves by at most the
+    radius, divided by the features' norm: 0.5 is half their norm. It is a lower bound; --verbose
+    adds a certified upper bound.
 
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """

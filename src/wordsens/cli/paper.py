@@ -38,7 +38,7 @@ _FIGURES_HELP = "; ".join(
         "map=raf."
     ]
 )
-_text, _attention = partial(option, panel="Text"), partial(option, panel="Of attention")
+_text, _attention = partial(option, panel="Text"), partial(option, panel="For attention")
 
 
 @command("paper", first=("scale", "texts", "out", "workers", "seed"))
@@ -53,48 +53,52 @@ def paper(
     scale: Annotated[
         str,
         option(
-            "quick: some minutes; laptop: hours at most; full: the paper's sizes.",
+            "quick: minutes; laptop: hours at most; full: the paper's sizes.",
             rule=partial(require_choice, choices=SCALES),
         ),
     ] = "quick",
     search: Annotated[
         str | None,
         option(
-            "What each search spends: quick, normal or thorough; default: what the scale says.",
+            "Search effort: quick, normal or thorough; default: depends on --scale.",
             rule=partial(require_choice, choices=EFFORTS),
         ),
     ] = None,
     texts: Annotated[
         str | None,
         _text(
-            "Real texts: a file, table, folder, or 'imdb' of the hub; default: the shipped reviews."
+            "Real texts: a file, table, folder, or 'imdb' from the hub; default: the shipped "
+            "reviews."
         ),
     ] = None,
-    text_column: Annotated[str, _text("Of --texts, with the text.")] = "text",
+    text_column: Annotated[str, _text("Column of --texts that holds the text.")] = "text",
     label_column: Annotated[
-        str | None, _text("Of --texts, with the label; default: label.")
+        str | None, _text("Column of --texts that holds the label; default: label.")
     ] = None,
-    split: Annotated[str | None, _text("Of --texts; default: its training texts.")] = None,
+    split: Annotated[str | None, _text("Split of --texts; default: its training texts.")] = None,
     limit: Annotated[
-        int | None, _text("At most this many texts of --texts.", rule=require_count)
+        int | None, _text("Use at most this many texts of --texts.", rule=require_count)
     ] = None,
     labels: Annotated[
         str,
         _text(
-            "What is learned of --texts: sentiment (their labels), linear (the sign of a linear "
+            "Labels to learn: sentiment (those of --texts), linear (the sign of a linear "
             "function) or random.",
             rule=partial(require_choice, choices=LABELS),
         ),
     ] = LABELS[0],
     out: Annotated[str, option("The folder for results and figures.")] = "paper",
     model: Annotated[
-        str, option("Of attention and depth: minilm, a folder, or a name on the Hugging Face hub.")
+        str,
+        option(
+            "Model for attention and depth: minilm, a folder, or a name on the Hugging Face hub."
+        ),
     ] = "minilm",
     as_published: Annotated[
         bool,
         option(
-            "Of sensitivity and generalization: also measure as the published code does ([CLS] or "
-            "padding counted as words).",
+            "For sensitivity and generalization: also measure as the published code does ([CLS] "
+            "or padding counted as words).",
             "--as-published",
         ),
     ] = False,
@@ -107,8 +111,8 @@ def paper(
     answer: Annotated[
         list[str] | None,
         _attention(
-            "Whose probability behind each prompt is shown; may be repeated; default: positive and "
-            "negative."
+            "Word whose probability after each prompt is shown; may be repeated; default: "
+            "positive and negative."
         ),
     ] = None,
     style: Annotated[

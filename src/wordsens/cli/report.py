@@ -26,23 +26,26 @@ def report(
     form: Annotated[
         str | None,
         option(
-            "html: one page that needs no network; md: findings and tables. Default: as --out "
-            "ends, else html.",
+            "html: one page that needs no network; md: findings and tables. Default: by the "
+            "ending of --out, else html.",
             "--format",
             rule=partial(require_choice, choices=FORMATS),
         ),
     ] = None,
     out: Annotated[
         str | None,
-        option("The file to write; default: report.html in DIR, or here for several DIRs."),
+        option(
+            "The file to write; default: report.html in DIR, or in the current folder for several "
+            "DIRs."
+        ),
     ] = None,
     show: Show = False,
     run: CommandRun,
 ) -> Answer:
-    """One page of findings, figures, texts and tables, and how the numbers were made.
+    """Write one page with findings, figures, texts and tables, and how the numbers were measured.
 
-    It reads the records of earlier runs and measures nothing. The page needs no network, and no
-    server.
+    It reads the records of earlier runs and measures nothing. The page needs neither a network nor
+    a server.
 
     Example: wordsens report results --open
     """

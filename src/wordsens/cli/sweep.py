@@ -26,7 +26,9 @@ Spec = Annotated[str, typer.Argument(metavar="SPEC", help="A YAML file, or the f
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="KEY=VALUE", help="On top of the spec: n=[10,20] text.layer=2.", show_default=False
+        metavar="KEY=VALUE",
+        help="Overrides of the spec, such as n=[10,20] text.layer=2.",
+        show_default=False,
     ),
 ]
 Out = Annotated[str | None, option("The sweep's folder; default: the sweep's name.")]
@@ -41,11 +43,11 @@ def run(
     place: Place,
     run_device: Annotated[
         str | None,
-        option("Where to compute, whatever the spec says: cpu, cuda, ...", "--device"),
+        option("Where to compute, in place of the spec's device: cpu, cuda, ...", "--device"),
     ] = None,
     run: CommandRun,
 ) -> Answer:
-    """Measure every cell that the folder has no value for. After an interruption, run the same
+    """Measure every cell that has no value in the folder yet. After an interruption, run the same
     command to continue.
 
     Example: wordsens sweep run spec.yaml n=[10,20,50] --workers 2 --out try
@@ -68,8 +70,8 @@ def run(
 
 @command("sweep status")
 def status(spec: Spec, overrides: Overrides = None, *, out: Out = None, run: CommandRun) -> Answer:
-    """Count the cells that are done, failed and to come. Changes nothing, and may be asked while a
-    run is at work.
+    """Count the cells that are done, failed and still to run. Changes nothing; works while a run is
+    in progress.
 
     Example: wordsens sweep status try
     """
@@ -119,24 +121,26 @@ def plot(
     spec: Spec,
     overrides: Overrides = None,
     *,
-    x: Annotated[str, option("The column along which: n, temperature, width, ...")],
-    y: Annotated[str, option("The column that is averaged: value, upper, average, ...")] = "value",
+    x: Annotated[str, option("Column of the x axis: n, temperature, width, ...")],
+    y: Annotated[
+        str, option("Column of the y axis, averaged: value, upper, average, ...")
+    ] = "value",
     by: Annotated[
         str | None,
         option(
-            "Columns that tell series apart, commas between: map,text; default: every key that "
-            "varies otherwise."
+            "Columns that distinguish the series, separated by commas, such as map,text; default: "
+            "every other key that varies."
         ),
     ] = None,
     out: Out = None,
     file: Annotated[
-        str | None, option("What to write: .pdf, .png or .svg; default: in the sweep's folder.")
+        str | None, option("File to write: .pdf, .png or .svg; default: in the sweep's folder.")
     ] = None,
-    linear: Annotated[bool, option("Plain axes in place of logarithmic ones.", "--linear")] = False,
+    linear: Annotated[bool, option("Use linear instead of logarithmic axes.", "--linear")] = False,
     run: CommandRun,
 ) -> Answer:
-    """Draw a sweep's results along any of its axes, and print the exponents; KEY=VALUE chooses some
-    of its cells.
+    """Plot a sweep's results along any of its axes, and print the exponents; KEY=VALUE selects
+    cells.
 
     Example: wordsens sweep plot try --x temperature --by n
     """

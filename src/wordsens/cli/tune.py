@@ -48,19 +48,19 @@ def tune(
     batch: Annotated[int, _of_training("Triples per step.")] = 32,
     rate: Annotated[float, _of_training("The highest learning rate.")] = 8e-5,
     lora: Annotated[
-        bool, _of_training("Train low-rank matrices (peft), and add them to the weights.", "--lora")
+        bool, _of_training("Train low-rank matrices (peft) and add them to the weights.", "--lora")
     ] = False,
     device: Device = "cpu",
     seed: Seed = 0,
     threads: Threads = _CORES,
     run: CommandRun,
 ) -> Answer:
-    """Train a model so that a meaning that one word turns around shows in its embeddings; judged
-    on held-out pairs.
+    """Train a model to see a meaning that flips with one word; the result is evaluated on held-out
+    pairs.
 
     It uses sentence-transformers' trainer on triples from pairs and from near misses of your texts.
-    The dimension, the size and the speed stay. A run that was stopped continues from its
-    checkpoints, in OUT.checkpoints.
+    Dimension, size and speed of the model stay the same. An interrupted run continues from its
+    checkpoints in OUT.checkpoints.
 
     Example: wordsens tune minilm tuned --texts texts.csv
     """

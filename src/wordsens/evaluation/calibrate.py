@@ -138,7 +138,11 @@ class Calibration(Answered):
     def to_dict(self) -> dict[str, Any]:
         """The figures, as the JSON document has them."""
         budgets = [
-            [numbers_of(vars(point), "recall") for point in points] for points in self.budgets
+            {
+                "alone": numbers_of(vars(alone), "recall"),
+                "guarded": numbers_of(vars(guarded), "recall"),
+            }
+            for alone, guarded in self.budgets
         ]
         return {
             "answer": list(self.answer),

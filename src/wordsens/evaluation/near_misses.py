@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from wordsens.display.numbers import plural
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.word_lists import (
     ANTONYMS,
@@ -66,7 +67,7 @@ def near_misses(texts: Iterable[str | Document], *, most: int = 100, seed: Seed 
         chosen += [listed[place] for place in places]
     if not chosen:
         raise InputError(
-            f"no near miss can be made from {len(documents)} texts: no sentence of "
+            f"no near miss can be made from {plural(len(documents), 'text')}: no sentence of "
             f"{_WORDS.start} to {_WORDS.stop - 1} words has a word of the lists; give other texts, "
             "or pairs of your own"
         )

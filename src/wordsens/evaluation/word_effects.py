@@ -102,7 +102,7 @@ class WordEffects(Result):
     def headline(self) -> str:
         """How much was measured."""
         words = len({(effect.text, effect.start) for effect in self.effects})
-        return f"{self.model}: {self.score} for {words} words of {len(self.texts)} texts"
+        return f"{self.model}: {self.score} for {words} words of {plural(len(self.texts), 'text')}"
 
     def columns(self) -> dict[str, Any]:
         """One row per word and way."""

@@ -78,8 +78,8 @@ def view(check: Check, *, pairs: str = "worst", verbose: bool = False) -> View:
         tables.append(_pairs_table(check, "The plainest opposite of each kind", rows))
     if pairs == "all":
         title = (
-            "Every pair: opposites, the most alike first; then the same meaning, the least alike "
-            "first"
+            "Every pair: opposites, the most similar first; then near-duplicates, the least "
+            "similar first"
         )
         tables.append(_pairs_table(check, title, check.all_pairs(), folded=True))
     gated = bool(check.requirements or check.drops)
@@ -136,10 +136,10 @@ def _kinds_table(check: Check) -> Table:
     }
     note = (
         "False hits: opposites at or above the threshold, which mean something else by one "
-        f"change, such as {CHANGES}. AUC: the chance that an opposite is less alike than a "
-        "near-duplicate; 1 is perfect, 0.5 is chance, and below it opposites are more alike; far: "
-        "the same against paraphrases that share few words. Above chance: whether the interval of "
-        'the AUC says so; "unsure" where there are too few pairs. Brackets: 95 % confidence '
+        f"change, such as {CHANGES}. AUC: the chance that an opposite is less similar than a "
+        "near-duplicate; 1 is perfect, 0.5 is chance, less means that opposites are more similar; "
+        "far: the same against paraphrases that share few words. Above chance: whether the AUC's "
+        'interval says so; "unsure" if there are too few pairs. Brackets: 95 % confidence '
         "intervals."
     )
     if check.scored.verdicts is not None:
@@ -157,7 +157,7 @@ def _kinds_table(check: Check) -> Table:
 
 
 def above_chance(row: KindRow) -> str:
-    """Whether opposites of the kind are less alike than near-duplicates more often than by
+    """Whether opposites of the kind are less similar than near-duplicates more often than by
     chance."""
     low, high = (CHANCE, CHANCE) if row.auc is None else ends(row.auc)
     if low > CHANCE:
@@ -198,7 +198,7 @@ def _pairs_table(
 
 def _plainest(check: Check, kind: str) -> Mapping[str, Any]:
     """The plainest opposite of the kind: a hit if there is one, short texts first, then the most
-    alike."""
+    similar."""
     rows = [row for row in check.all_pairs() if row["kind"] == kind and not row["same"]]
     return max(
         rows, key=lambda row: (row["hit"], -len(row["first"].split()) // 12, row["similarity"])

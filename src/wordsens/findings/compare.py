@@ -81,7 +81,7 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     for row in comparison.rows:
         if row.part == NEIGHBOURS:
             changed = f"{len(comparison.changed)} of {plural(row.count, 'text')}"
-            yield f"In the second model {changed} have another nearest text."
+            yield f"In the second model {changed} have a different nearest text."
 
 
 def _floored(threshold: float | None) -> str:
@@ -137,7 +137,7 @@ def _changed_texts(comparison: Comparison) -> Table:
         f"nearest by {comparison.first}": [shortened(each.old) for each in changed],
         f"nearest by {comparison.second}": [shortened(each.new) for each in changed],
     }
-    return Table("Texts with another nearest text, the clearest first", columns, most=_CHANGED)
+    return Table("Texts whose nearest text changed, the clearest first", columns, most=_CHANGED)
 
 
 def shortened(text: str) -> str:

@@ -252,7 +252,7 @@ def option_help(name: str) -> str:
     help_texts = [_argument_help(entry.maker, name) for entry in takers]
     default = takers[0].options[name].default
     shown = "" if default is None else f" Default: {default}."
-    return f"Of {names}: {max(help_texts, key=len)}{shown}"
+    return f"For {names}: {max(help_texts, key=len)}{shown}"
 
 
 def _argument_help(maker: str, name: str) -> str:

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.display.numbers import plural
 from wordsens.errors import (
     InputError,
     WordsensError,
@@ -85,7 +86,7 @@ class FunctionModel(Model):
         probes = "sentences on which wordsens tries every function, not your texts"
         kind = probes if batch[0] in PROBES else "texts"
         with running(
-            f"{self.name} failed on {len(batch)} texts",
+            f"{self.name} failed on {plural(len(batch), 'text')}",
             raises=self._error,
             remedy=f"it was called with one list of {kind}, the first {batch[0][:40]!r}",
         ):

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.display.numbers import plural
 from wordsens.errors import InputError, running
 from wordsens.models.function import Answers, require_texts
 from wordsens.models.identity import UNKNOWN
@@ -76,7 +77,7 @@ class FunctionPairModel(PairModel):
         for start in range(0, len(one), self._batch_size):
             batch = slice(start, start + self._batch_size)
             texts = f"the first pair {one[start]!r} and {two[start]!r}"
-            failed = f"{self.name} failed on {len(one[batch])} pairs"
+            failed = f"{self.name} failed on {plural(len(one[batch]), 'pair')}"
             called = f"it was called with two lists of texts, {texts}"
             with running(failed, remedy=called):
                 answer = self._function(one[batch], two[batch])

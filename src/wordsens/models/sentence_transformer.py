@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from wordsens.display.numbers import plural
 from wordsens.errors import InputError, argument, running
 from wordsens.models.function import Answers, require_texts
 from wordsens.models.hooks import frozen_views
@@ -113,7 +114,7 @@ class SentenceTransformerModel(TextModel):
         finds = self._prompt_name in (None, self._task)
         named = {} if finds else {"prompt_name": self._prompt_name}
         library, options = self.sentence_transformer, {"show_progress_bar": False}
-        with evaluating(library), running(f"{self.name} failed on {len(texts)} texts"):
+        with evaluating(library), running(f"{self.name} failed on {plural(len(texts), 'text')}"):
             encode = getattr(library, task)
             answer = encode(texts, batch_size=self._batch_size, **options, **named)
         return self._answers.rows(texts, answer)

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from wordsens.display.numbers import plural
 from wordsens.errors import InputError, argument, first_line, require_choice, running
 from wordsens.models.function import Answers, require_texts
 from wordsens.models.hooks import (
@@ -277,7 +278,7 @@ class TextModel(TextReader, Model):
     def each(self, texts: Sequence[str], run: Callable[[Tensor], Tensor]) -> Float[Tensor, "m ..."]:
         """`run` on the token numbers (b, n) of every text, in float64 on the CPU."""
         ids = [self.read(text).ids for text in require_texts(texts)]
-        with running(f"{self.name} failed on {len(ids)} texts"):
+        with running(f"{self.name} failed on {plural(len(ids), 'text')}"):
             return torch.stack([row.double().cpu() for row in self.by_length(ids, run)])
 
     @torch.no_grad()

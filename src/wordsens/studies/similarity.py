@@ -1,4 +1,4 @@
-"""Similarity where one word matters: are texts of flipped meaning less alike than texts that mean
+"""Similarity where one word matters: are texts of flipped meaning less similar than texts that mean
 the same?"""
 
 import hashlib
@@ -472,7 +472,7 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     drawn = {
         "similarity": (
             (lines, swaps, "n", "words of a passage", "x"),
-            "Is a flipped meaning less alike than a synonym?",
+            "Is a flipped meaning less similar than a synonym?",
             f"Means over draws, {INTERVALS}. AUC: the chance that it is, by the cosine of the "
             "features.",
         ),
@@ -484,7 +484,7 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
         ),
         "similarity-check": (
             (points, of_check, "length", "length of the texts", ""),
-            "Pairs of check: are opposites less alike than pairs that mean the same?",
+            "Pairs of check: are opposites less similar than pairs that mean the same?",
             "Means over draws of weights on the same pairs. Bars against paraphrases: 95 % "
             "confidence intervals over the pairs.",
         ),
@@ -506,7 +506,7 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note="AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's "
+    note="AUC: the chance that a flipped pair's features are less similar (cosine) than a pair's "
     "that means the same: a one-word synonym in swaps, a paraphrase in check. .5 is chance. Moved: "
     f"median relative change. n counts tokens. Means over draws of weights and passages, "
     f"{INTERVALS}; in check the interval is over the pairs. S: a lower bound, by a short search of "

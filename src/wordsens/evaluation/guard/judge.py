@@ -46,8 +46,7 @@ _SHOWN = 60
 
 ADVICE = {
     "same": "a cache may reuse the answer to either text for the other",
-    "different": "a cache should miss: call the language model again, or check cache hits with the "
-    "guard",
+    "different": "a cache should miss, and call the language model",
     "unsure": "a cache should miss, ask for a second opinion, or use a threshold that was found "
     "for such pairs (wordsens calibrate --guard)",
 }
