@@ -38,11 +38,11 @@ def certify(
     each word i.
 
     No perturbation in the ball exceeds them (docs/proofs.md): with certainty, where the map's
-    weights are read. A map whose weights are sampled on demand (RF and DRF past 128 MiB) has bounds that
-    hold with probability 1 - 1e-9 over the draw of its weights, all words of this call together,
-    for a text, words and a radius that were chosen without looking at the weights or the map's
-    outputs; m calls: 1 - m 1e-9. `certificate` also says how rigorous they are (`rigor`), by which
-    method.
+    weights are read. A map whose weights are sampled on demand (RF and DRF past 128 MiB) has bounds
+    that hold with probability 1 - 1e-9 over the draw of its weights, all words of this call
+    together, for a text, words and a radius that were chosen without looking at the weights or the
+    map's outputs; m calls: 1 - m 1e-9. `certificate` also says how rigorous they are (`rigor`), by
+    which method.
 
     Args:
         phi: a feature map.
