@@ -3,7 +3,7 @@ largest over Delta.
 
 The value of word i is a sum over rows j of suprema at (s_j, g_j), s_j the row's score with the
 word, g_j what the best Delta of the other rows does to it; its scatter from word to word is a
-prediction. docs/theory/sharp.md derives both.
+prediction. docs/proofs.md derives both.
 """
 
 import math
@@ -66,8 +66,8 @@ class ScalarProblem:
     The budget is d rest free, less what row i takes to lower its other scores.
 
     psi(t) = p² + (p - a)² apart + 2 p (p - a) (c unshared - pull t / d), z Gaussian around b f
-    sqrt(d) + (c + w) s. docs/theory/sharp.md derives it. The directions are climbed to from
-    `starts`.
+    sqrt(d) + (c + w) s. docs/proofs.md#independent-rows derives it. The directions are climbed to
+    from `starts`.
     """
 
     rows: Rows
