@@ -145,7 +145,7 @@ class DeepRandomFeatures(FeatureMap):
         answers are shared.
 
         Without a seed its future is this map's: equal calls get equal answers. With one, what a
-        lazy map has not yet determined is drawn anew from its conditional law given the past
+        lazy map has not yet determined is drawn again from its conditional law given the past
         (docs/proofs.md#proof-of-the-law), so that forks are different maps that agree on what
         was asked; a dense map is determined, and every fork is the same.
 

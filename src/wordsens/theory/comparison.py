@@ -197,8 +197,8 @@ def overlapping_variance(
     weights: Float[Tensor, "c r"],
     force: float,
 ) -> tuple[float, float]:
-    """The variance over words of a row's value, per row, as though Delta were chosen anew for every
-    word; and in truth.
+    """The variance over words of a row's value, per row, as though Delta were chosen again for
+    every word; and in truth.
 
     The first is Var_s E_g F. For the second let words have scores of correlation rho with the rows,
     and their best Deltas the overlap q(rho): it is the integral over rho of E [F_s(s, g) F_s(s',

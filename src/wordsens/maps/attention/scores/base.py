@@ -72,7 +72,7 @@ class Score(ABC):
     def attention_without(
         self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]
     ) -> Float[Tensor, "r n"]:
-        """The weights of r rows after one word of each is taken out. Only asked of normalized
+        """The weights of r rows after one word of each is deleted. Only asked of normalized
         scores."""
         raise NotImplementedError(
             f"{type(self).__name__} does not say what its weights are without a word"
