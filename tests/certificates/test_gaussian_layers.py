@@ -132,7 +132,7 @@ def test_the_width_of_one_change_across_the_input_is_nearly_exact(k):
 
 @pytest.mark.parametrize("along", [0.0, 0.4, 3.0])
 def test_lemma_4_of_relu_is_that_of_the_page(along):
-    """docs/theory/certificates-dense.md, its mean by quadrature."""
+    """Lemma 4 of docs/proofs.md, its mean by quadrature."""
     h = torch.tensor([0.5, -1.0, 2.0, 3.0], dtype=torch.float64)
     sigma, rho, width, margin = 0.5, 6.0, 7.0, 2.0
     features, tau = h.clamp(min=0), sigma * rho

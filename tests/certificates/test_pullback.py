@@ -1,4 +1,4 @@
-"""Lemmas 5 and 6 of docs/theory/certificates-dense.md against their definitions, and the bounds of
+"""Lemmas 5 and 6 of docs/proofs.md against their definitions, and the bounds of
 deep maps.
 
 Means are taken over layers of fixed seed; with another seed a true bound would fail by chance, by

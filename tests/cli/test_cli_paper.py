@@ -189,7 +189,7 @@ def test_an_interrupted_run_says_what_it_has_and_is_resumed(
     stopped = wordsens(*small)
     assert stopped.code == 130
     assert "interrupted: 5 of 16 cells are finished in" in stopped.err
-    assert "the same command goes on from there" in stopped.err
+    assert "run the same command to continue" in stopped.err
     seen.clear()
     monkeypatch.setattr(
         run, "_measured", lambda *arguments: seen.append(arguments) or measured(*arguments)

@@ -236,7 +236,7 @@ def test_signals_stop_a_run_and_its_workers_cleanly(here, tmp_path, sign, code, 
     with Store(out, read_only=True) as store:
         assert len(store.rows()) == finished
     assert f"interrupted: {finished} of 12 cells are finished in {out}" in err
-    assert "the same command goes on from there" in err
+    assert "run the same command to continue" in err
     assert "Traceback" not in err
 
 

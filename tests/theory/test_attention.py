@@ -79,7 +79,7 @@ def test_the_other_scores_of_a_row_under_relu_agree_with_plain_sampling():
 
 
 def largest_of_n(rows):
-    """What Proposition 3 of docs/theory/sharp.md lets the largest of n words add."""
+    """What Proposition 3 of docs/proofs.md lets the largest of n words add."""
     n, d = rows.shape
     gamma = float(torch.linalg.matrix_norm(rows, ord=2)) / math.sqrt(d)
     return (2 * (gamma + 1) ** 2 + gamma**2) * math.sqrt(2 * math.log(n) / n)

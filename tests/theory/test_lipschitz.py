@@ -110,7 +110,7 @@ def test_worst_texts_grow_like_the_root_of_n_and_random_ones_do_not():
 )
 def test_worst_texts_grow_until_log_n_meets_the_score(strength, longest, norms):
     """A = strength I, R = longest: along u row j >= 2 moves by p (1 + (1 - p) g) per unit of the
-    first word, g = strength R² / 4 and p = 1 / (1 + (n - 1) e^-g) (docs/theory/lipschitz.md)."""
+    first word, g = strength R² / 4 and p = 1 / (1 + (n - 1) e^-g) (docs/proofs.md)."""
     sizes, g = (4, 16, 64, 256), strength * longest**2 / 4
     phi, found = map_of(strength * torch.eye(2, dtype=torch.float64)), []
     for n in sizes:

@@ -37,12 +37,12 @@ def certify(
     """Upper bounds of sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, one for
     each word i.
 
-    No perturbation in the ball exceeds them (docs/theory): with certainty, where the map's weights
-    are read. A map whose weights are sampled on demand (RF and DRF past 128 MiB) has bounds that
-    hold with probability 1 - 1e-9 over the draw of its weights, all words of this call together,
-    for a text, words and a radius that were chosen without looking at the weights or the map's
-    outputs; m calls: 1 - m 1e-9. `certificate` also says how rigorous they are (`rigor`), by which
-    method.
+    No perturbation in the ball exceeds them (docs/proofs.md): with certainty, where the map's
+    weights are read. A map whose weights are sampled on demand (RF and DRF past 128 MiB) has bounds
+    that hold with probability 1 - 1e-9 over the draw of its weights, all words of this call
+    together, for a text, words and a radius that were chosen without looking at the weights or the
+    map's outputs; m calls: 1 - m 1e-9. `certificate` also says how rigorous they are (`rigor`), by
+    which method.
 
     Args:
         phi: a feature map.
@@ -69,7 +69,7 @@ def certify(
             "far its weights can "
             "move; derive it from wordsens.maps.attention.scores.Certified and write that class's "
             "abstract methods "
-            "(docs/theory/certificates-attention.md), or pass `lipschitz`, a constant of your own"
+            "(docs/theory/certificates.md), or pass `lipschitz`, a constant of your own"
         )
     if bounds is None:
         raise InputError(

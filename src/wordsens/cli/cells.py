@@ -108,11 +108,11 @@ def _run_missing(cells: Sequence[Any], store: "Store", place: Place, run: Comman
                 progress(done + failed, len(left), _name(record))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"interrupted: {finished()}; the same command goes on from there"
+            f"interrupted: {finished()}; run the same command to continue"
         ) from None
     except StoreError as error:
         raise StoreError(
-            f"{error}: {finished()}; free some space, and the same command goes on from there"
+            f"{error}: {finished()}; free some space, and run the same command to continue"
         ) from error
 
 

@@ -1,5 +1,5 @@
-"""A threshold for a budget of false hits: the smallest that surely keeps it, and what it costs in
-near-duplicates."""
+"""A threshold for a budget of false hits: the smallest that keeps it with confidence, and what it
+costs in near-duplicates."""
 
 import math
 from bisect import bisect_right
@@ -179,7 +179,7 @@ def calibrate(
     """The smallest threshold at which at most the budget of opposites pass as the same, at the
     given confidence.
 
-    It is the smallest similarity from which upwards the exact upper limit (Clopper and Pearson,
+    It is the smallest similarity at and above which the exact upper limit (Clopper and Pearson,
     one-sided) of the share of opposites that pass is at most the budget. Since that share falls as
     the threshold rises, the share in truth is above the budget in at most 1 - confidence of all
     samples of pairs, and no second sample is needed (risk-controlling prediction sets, Bates et al.
@@ -272,7 +272,7 @@ def operating_point(
     *,
     confidence: float = LEVEL,
 ) -> OperatingPoint:
-    """The smallest score from which upwards every threshold has an upper limit of the share of
+    """The smallest score at and above which every threshold has an upper limit of the share of
     unwanted ones that pass of at most the budget, and that keeps some wanted ones. A score of
     -infinity never passes.
 

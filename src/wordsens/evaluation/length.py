@@ -134,7 +134,7 @@ def advise_length(
         texts: yours, two or more; their order is the order of the words around a sentence.
         pairs: sentences in two versions, as `wordsens.read_pairs` takes them: all opposites,
             whatever their kind; each is put before a text of yours. None: the shortest sentence of
-            each text in which a "not" can be put in or taken out; where fewer than six texts have
+            each text in which a "not" can be inserted or deleted; where fewer than six texts have
             one, the shipped negations.
         threshold: the cosine at or above which two passages count as the same.
         changes: the most changed sentences that are measured: the interval's width falls with

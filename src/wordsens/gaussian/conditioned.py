@@ -1,5 +1,5 @@
 """A Gaussian matrix of which only some products are known: its law given them, and its split into
-independent blocks of columns (docs/theory/on-demand-gaussians.md).
+independent blocks of columns (docs/proofs.md#gaussian-matrices-on-demand).
 """
 
 import copy
@@ -116,7 +116,7 @@ class ConditionedGaussian:
 
     and a unit vector p orthogonal to P alike, with the roles exchanged. This is the conditional law
     given every answer so far, also when queries depend on earlier answers (Lu, "Householder Dice",
-    2021; docs/theory/on-demand-gaussians.md). With t answers a further one takes O((rows + columns)
+    2021; docs/proofs.md#proof-of-the-law). With t answers a further one takes O((rows + columns)
     t) time, and memory is O((rows + columns) t).
     """
 
@@ -173,7 +173,7 @@ def split_columns(
     A known answer V q ties the two where q has a part inside the columns and one outside. So the
     inner parts of all queries are asked too. What is then known is spanned by the inner parts,
     supported inside, and their orthogonal complement, supported outside
-    (ours; docs/theory/on-demand-gaussians.md). The second matrix keeps all columns, but must not be
+    (ours; docs/proofs.md#proof-of-the-law). The second matrix keeps all columns, but must not be
     asked about those of the first.
     """
     asked = whole.forward.queries

@@ -2,7 +2,7 @@
 and the choice between the two.
 
 An on-demand matrix is never built: exactly the law of a dense one, for the price of the products
-that are queried (docs/theory/on-demand-gaussians.md).
+that are queried (docs/theory/search.md#gaussian-matrices-on-demand).
 """
 
 import copy

@@ -78,7 +78,7 @@ def lanczos(
     the operator on it.
 
     Lanczos with full reorthogonalisation, two passes. The space has min(steps, m) dimensions; where
-    the Krylov space is exhausted sooner, it goes on from the coordinate axis that lies farthest
+    the Krylov space is exhausted sooner, it continues from the coordinate axis that lies farthest
     from it.
 
     Returns:

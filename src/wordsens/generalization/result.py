@@ -211,7 +211,7 @@ def finite_sample_bound(
     surprise: float,
 ) -> float:
     """max(0, 2 - gamma - |F - 1| |y - f(X)|)²: no sample's Err is below it (ours;
-    docs/theory/generalization.md).
+    docs/proofs.md#the-finite-sample-bound).
 
     >>> finite_sample_bound(0.5, 0.9, 1.0)
     1.95...

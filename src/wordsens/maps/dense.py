@@ -48,8 +48,8 @@ class DeepRandomFeatures(FeatureMap):
             torch.sin; or an `Activation`, which may say its Lipschitz constant: without one there
             is no upper bound.
         gaussian: "dense" keeps the matrices; "lazy" never builds them and samples their products on
-            demand, exactly in law (docs/theory/on-demand-gaussians.md); "auto" is dense up to
-            `AUTO_DENSE_BYTES` in all, lazy past it.
+            demand, exactly in law (docs/theory/search.md#gaussian-matrices-on-demand);
+            "auto" is dense up to `AUTO_DENSE_BYTES` in all, lazy past it.
         seed: fixes the weights. A lazy map gives the same answers to the same sequence of calls.
         dtype, device: where phi computes.
         gaussian_bytes: what the queries and answers that a lazy map remembers may take, all layers
@@ -145,8 +145,8 @@ class DeepRandomFeatures(FeatureMap):
         answers are shared.
 
         Without a seed its future is this map's: equal calls get equal answers. With one, what a
-        lazy map has not yet determined is drawn anew from its conditional law given the past
-        (docs/theory/on-demand-gaussians.md), so that forks are different maps that agree on what
+        lazy map has not yet determined is drawn again from its conditional law given the past
+        (docs/proofs.md#proof-of-the-law), so that forks are different maps that agree on what
         was asked; a dense map is determined, and every fork is the same.
 
         >>> phi, X = RandomFeatures(4, 8, gaussian="lazy"), torch.ones(4, 8)

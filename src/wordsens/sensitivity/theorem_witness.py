@@ -85,7 +85,7 @@ def theorem_witness(
         guarantee = radius sin(theta) sqrt(sum over j != i of p_j²) / ‖phi(X)‖
 
     away from phi(X). theta is chosen to make the guarantee largest. (Construction after Theorem 3's
-    proof idea; the guarantee is ours: docs/theory/attention.md.)
+    proof idea; the guarantee is ours: docs/proofs.md#the-witness-of-theorem-3.)
 
     Args:
         phi: one head of softmax attention.

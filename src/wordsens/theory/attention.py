@@ -57,7 +57,7 @@ def raf_sensitivity(
     logit of its attention to the word before; of ReLU scores divided by their sum p_j = r / (R_j +
     r), r = max(s_ji + t_j, 0). Moving along the word adds to t_j the very Gaussian that the score
     is made of; the rest of Delta meets fresh Gaussians, for which Gordon's inequality gives a
-    problem in a few numbers (docs/theory/sharp.md). Under softmax, for a typical word, its value
+    problem in a few numbers (docs/proofs.md). Under softmax, for a typical word, its value
     bounds the expected largest over Delta from above, for the idealised rows of the proof; that it
     is attained is not proved. Under ReLU, whose row i can be left to the word by lowering its other
     scores, all of it is a prediction. So is the scatter from word to word, from which the largest

@@ -3,7 +3,7 @@ largest over Delta.
 
 The value of word i is a sum over rows j of suprema at (s_j, g_j), s_j the row's score with the
 word, g_j what the best Delta of the other rows does to it; its scatter from word to word is a
-prediction. docs/theory/sharp.md derives both.
+prediction. docs/proofs.md derives both.
 """
 
 import math
@@ -66,8 +66,8 @@ class ScalarProblem:
     The budget is d rest free, less what row i takes to lower its other scores.
 
     psi(t) = p² + (p - a)² apart + 2 p (p - a) (c unshared - pull t / d), z Gaussian around b f
-    sqrt(d) + (c + w) s. docs/theory/sharp.md derives it. The directions are climbed to from
-    `starts`.
+    sqrt(d) + (c + w) s. docs/proofs.md#independent-rows derives it. The directions are climbed to
+    from `starts`.
     """
 
     rows: Rows
@@ -197,8 +197,8 @@ def overlapping_variance(
     weights: Float[Tensor, "c r"],
     force: float,
 ) -> tuple[float, float]:
-    """The variance over words of a row's value, per row, as though Delta were chosen anew for every
-    word; and in truth.
+    """The variance over words of a row's value, per row, as though Delta were chosen again for
+    every word; and in truth.
 
     The first is Var_s E_g F. For the second let words have scores of correlation rho with the rows,
     and their best Deltas the overlap q(rho): it is the integral over rho of E [F_s(s, g) F_s(s',

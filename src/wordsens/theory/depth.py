@@ -37,7 +37,7 @@ def average_by_layer(
         K + sqrt(K_jj K_kk) kappa(K_jk / sqrt(K_jj K_kk)),  a wide MLP and a residual,
 
     kappa(c) = (sqrt(1 - c²) + c (pi - arccos c)) / pi, and so on for the other forms (ours;
-    derivation in docs/theory/depth.md). The mean over `paths` independent sequences of G.
+    derivation in docs/proofs.md). The mean over `paths` independent sequences of G.
 
     LayerNorm is taken as division by the length: rows whose mean coordinate is not small are not
     covered.

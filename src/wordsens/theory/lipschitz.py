@@ -1,5 +1,5 @@
 """Bounds of the Lipschitz constant of softmax attention, of the literature's kinds
-(docs/theory/lipschitz.md).
+(docs/proofs.md#lipschitz-bounds).
 
 For one head O = softmax(X A X^T) X V, A = W / scale, ‖.‖ the spectral norm of a matrix and the
 length of a row, and texts X of n words, ‖X' - X‖ the Frobenius norm. They bound what any change of
@@ -81,7 +81,7 @@ def castin_constant(head: HeadWeights, n: int, longest: float) -> float:
     than R (`longest`).
 
     Of the kind of Castin, Ablin and Peyré 2024 ("How Smooth Is Attention?"): sqrt(n) times a
-    constant on a compact set. Proved in docs/theory/lipschitz.md, from three terms of the
+    constant on a compact set. Proved in docs/proofs.md, from three terms of the
     derivative, also under a mask.
 
     >>> round(castin_constant(HeadWeights(torch.eye(1)), 2, 1.0) ** 2, 12)       # 3 (9 + 2)
@@ -101,7 +101,7 @@ def dasoulas_constant(
     the radius.
 
     p is sqrt(n), or ‖P‖_F for radius 0, P the attention weights; no row is longer than R
-    (`longest`). Ours, proved in docs/theory/lipschitz.md, in the terms of Dasoulas, Scaman and
+    (`longest`). Ours, proved in docs/proofs.md, in the terms of Dasoulas, Scaman and
     Virmaux 2021 ("Lipschitz Normalization for Self-Attention Layers"): the weights' norm, and the
     longest row times the derivative of the scores from the Frobenius norm to the largest entry of
     each row.

@@ -31,8 +31,8 @@ class Prediction:
         source: where it comes from, a few words.
         outside: the sizes that lie beyond those at which it was compared with measurements, each
             with the range.
-        kind: "prediction", or "upper in the limit, for idealised rows" where docs/theory/sharp.md
-            proves that much.
+        kind: "prediction", or "upper in the limit, for idealised rows" where Proposition 2 of
+            docs/proofs.md proves that much.
     """
 
     value: float

@@ -43,7 +43,8 @@ def rf_sensitivity(
     probability), with its Tracy-Widom shift at finite d and, over `words` words, the expected
     largest. The contraction is what a Delta of full length loses against the linearised map when it
     does not look at the weights: the ratio of `orthogonal_change` to its linearisation. A
-    prediction, not a bound: ours, derived and measured in docs/theory/predictions.md.
+    prediction, not a bound: ours, derived in docs/proofs.md#finite-width,
+    measured in docs/theory/predictions.md.
 
     Args:
         n, d: words and coordinates; rows have length sqrt(d), the radius is sqrt(d).
@@ -100,7 +101,7 @@ def rf_sensitivity_infinite_width(n: int, depth: int = 1, *, activation: str = "
 
     and S² = (K' - 2 K'' + K) / K after `depth` layers. For ReLU, S² = r'² + 1 - 2 r' kappa^depth(c)
     with the arc-cosine kernel kappa. The prediction is the largest value over |p| <= m <= 1 (ours;
-    docs/theory/predictions.md). Rows have length sqrt(d); their directions do not matter.
+    docs/proofs.md#infinite-width). Rows have length sqrt(d); their directions do not matter.
 
     >>> round(rf_sensitivity_infinite_width(50, 8) * 50 ** 0.5, 3)
     0.899
@@ -230,9 +231,9 @@ def jacobian_edge(
         lambda(z) = (1 + 1/z) * (s y / u(y))^L,   y = z dimension / width,
         E[u D² / (1 - u D²)] = y,   s = 1 / E act(z)²,
 
-    and the edge is its minimum (ours; docs/theory/predictions.md), looked for over u. For ReLU, s y
-    / u = 1 + 2 y, so lambda(z) = (1 + 1/z) (1 + 2 y)^L. The scale comes from the curvature at the
-    minimum.
+    and the edge is its minimum (ours; docs/proofs.md#finite-width), looked for over u. For ReLU,
+    s y / u = 1 + 2 y, so lambda(z) = (1 + 1/z) (1 + 2 y)^L. The scale comes from the curvature at
+    the minimum.
 
     >>> from wordsens.activations import activation_named
     >>> edge, scale = jacobian_edge(activation_named("relu"), depth=1, dimension=100, width=800)

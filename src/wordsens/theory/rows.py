@@ -1,4 +1,4 @@
-"""Attention's rows as the scalar problem takes them (docs/theory/sharp.md): those of the other
+"""Attention's rows as the scalar problem takes them (docs/proofs.md): those of the other
 words, and row i itself.
 
 Under softmax, for rows that are alike and for those of one text; under normalized ReLU, for
@@ -262,7 +262,7 @@ def alike_rows(
 
     A row's output retains the common part, q, and of the words' other parts E Σ a² where weights
     are independent of the words. But they lean towards the row's query, and where rows are not
-    orthogonal a share spread / d of the second of `weight_moments` shows (docs/theory/sharp.md).
+    orthogonal a share spread / d of the second of `weight_moments` shows (docs/proofs.md).
     What a row's scores have in common does not change the weights of a softmax.
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)

@@ -67,7 +67,7 @@ class SensitivityPenalty:
     **Gradient.** By the envelope theorem: Delta_i is held fixed where the search left it. For the
     sup itself this is exact where phi and its gradient in the parameters are continuous on the ball
     and the maximiser is unique, or the maximisers agree in that gradient (Danskin;
-    docs/theory/control). A search that stops early gives the gradient of the value at its Delta.
+    docs/theory/search.md#the-gradient-of-s). A search that stops early gives the gradient of the value at its Delta.
     With over="max" the same holds for the word.
 
     **Warm start.** Half of the searches start from the last call's perturbations, the others at

@@ -1,4 +1,4 @@
-"""Upper bounds for attention layers; docs/theory/certificates-attention.md states and proves them,
+"""Upper bounds for attention layers; docs/proofs.md#attention-certificates states and proves them,
 section by section.
 
 bounds       the certificate: heads, words, the least of all bounds    "Statement", "Simple bounds"

@@ -1,6 +1,6 @@
 """Upper bounds of word sensitivity for attention: all rows jointly, through one Lagrangian.
 
-docs/theory/certificates-attention.md states and proves what is computed in this folder. The bound
+docs/proofs.md#attention-certificates states and proves what is computed in this folder. The bound
 of a word is the least of three: the Lagrangian's (`multipliers`), that of the first order
 (`first_order`, at small radii), and, for weights that sum to one, that of their hull.
 """

@@ -4,7 +4,7 @@ radius goes to zero.
 In units of the radius (Delta = radius y, ‖y‖ <= 1) row j != i changes by p y + rho (u_j . y) r_j,
 rho = g/t between two numbers; row i by J y plus a remainder. The squares of both are at most
 quadratic forms in y, apart from small constants; the bound is the largest eigenvalue of the sum of
-the forms, verified ("Small radii" of docs/theory/certificates-attention.md).
+the forms, verified (docs/proofs.md#small-radii).
 """
 
 from dataclasses import dataclass
@@ -203,7 +203,7 @@ def self_form(
 ) -> Form:
     """Of row i for some words i under one head: with (1 + eps) scale² J^T J + (1 + 1/eps) F for its
     matrix, F from `bend` and `spread`, and J = sum_l slope_l x~_l kappa_l^T + a_i V^T
-    (docs/theory/certificates-attention.md)."""
+    (docs/proofs.md#small-radii)."""
     moves = self_moves(text, score, coordinates, errors, pairs, head)
     slack, per = coordinates.slack, pairs.unit.unsqueeze(1)
     scores = text.scores[pairs.words + len(text.rows) * head]

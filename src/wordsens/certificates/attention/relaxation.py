@@ -12,8 +12,8 @@ y', and lam > 0,
 
     0 <= lam (1 - ‖y‖²),    -‖y‖² <= ‖y'‖² - 2 y' . y - a sum_j (t_j - t'_j)² - b sum_j (e_j - e'_j)²,
 
-a and b being the geometry's weights: (2) of docs/theory/certificates-attention.md. Adding lam (1 -
-‖y‖²) and letting t_j and e_j vary freely gives the bound, (3).
+a and b being the geometry's weights: the joint constraint of docs/proofs.md#rows-jointly. Adding
+lam (1 - ‖y‖²) and letting t_j and e_j vary freely gives the bound, (3).
 """  # noqa: E501
 
 from dataclasses import dataclass, is_dataclass, replace

@@ -3,7 +3,7 @@ float64.
 
 Every head's scores, outputs and distances; the geometry that all words share; bounds of the
 floating-point rounding in these numbers; and row i, whose query, key and value all move, apart from
-the other rows (docs/theory/certificates-attention.md).
+the other rows (docs/proofs.md#the-row-of-the-changed-word).
 """
 
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Upper bounds for random features and deep random features (docs/theory/certificates-dense.md)."""
+"""Upper bounds for random features and deep random features (docs/proofs.md#dense-certificates)."""

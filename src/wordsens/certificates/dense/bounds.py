@@ -1,7 +1,7 @@
 """Upper bounds of word sensitivity for random features and deep random features.
 
-docs/theory/certificates-dense.md: "Bounds that read the weights" (`by_weights`); "Bounds that need
-no matrix" (`by_law`, `chain_bound`).
+docs/proofs.md#dense-certificates: "Bounds that read the weights" (`by_weights`); "Bounds from the
+Gaussian law" (`by_law`, `chain_bound`).
 """
 
 import math
@@ -60,7 +60,7 @@ def by_weights(
     radius: Float[Tensor, " m"],
 ) -> Certificate:
     """Upper bounds of the sensitivity of RF or DRF to each group of words that move at once,
-    ‖Delta‖_F <= radius over the group (docs/theory/certificates-dense.md). They read the matrices
+    ‖Delta‖_F <= radius over the group (docs/proofs.md#dense-certificates). They read the matrices
     of a dense map, and hold for certain.
 
     rho_0 = radius, rho_l = ‖diag(c_l) V_l‖_op rho_(l-1), c_l the steepest secants of act within

@@ -1,7 +1,7 @@
 """Bounds of how far a Gaussian layer can move its output, when nothing is known of its weights but
 its pre-activations.
 
-Lemmas 1 to 4 of docs/theory/certificates-dense.md, and the means of hinges and slopes that they
+Lemmas 1 to 4 of docs/proofs.md#dense-certificates, and the means of hinges and slopes that they
 need.
 """
 

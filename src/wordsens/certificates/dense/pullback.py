@@ -1,6 +1,6 @@
 """A functional of the changes of a ReLU layer's output, bounded by one of the changes of its input.
 
-docs/theory/certificates-dense.md states and proves what is computed here (Lemma 5). Several layers
+docs/proofs.md#dense-certificates states and proves what is computed here (Lemma 5). Several layers
 bounded by it one after the other preserve how norm and width are traded for each other; bounds of
 one layer at a time do not.
 """

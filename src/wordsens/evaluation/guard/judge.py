@@ -195,7 +195,7 @@ def _judge_texts(
     lexicon: Lexicon,
 ) -> Judgement:
     if _UNSPACED.search(first + second):
-        return Judgement("unsure", "ambiguous", "words of this script are not told apart")
+        return Judgement("unsure", "ambiguous", "this script writes no spaces between words")
     readings = _read(first, lexicon), _read(second, lexicon)
     contents = [reading.content for reading in readings]
     pairs = aligned(*contents)

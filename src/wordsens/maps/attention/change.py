@@ -2,7 +2,7 @@
 and perturbations.
 
 With u_j = W^T x_j / scale, the score that row j gives word i becomes s_ji + u_j . Delta, so for j
-!= i (derivation: docs/theory/attention.md)
+!= i (derivation: docs/proofs.md#the-rows-other-than-i)
 
     change of row j = p_ji Delta + (p_ji - a_ji) r_ji,    r_ji = x_i - m_ji = (x_i - o_j)/(1 - a_ji),
 
@@ -280,7 +280,7 @@ class HeadChange:
 
         c . theta = sum over j != i of [p_ji V^T Delta . theta_j + (p_ji - a_ji) r_ji . theta_j] +
         (change of row i) . theta_i, theta_j being row j of theta; r_ji . theta_j does not depend on
-        Delta (docs/theory/generalization.md).
+        Delta (docs/proofs.md#linear-functionals-of-the-features).
         """
         n, words, flat = self.n, column, thetas.flatten(end_dim=1)
         column = column.unsqueeze(1)

@@ -88,8 +88,8 @@ class AttentionLayer(FeatureMap):
     ) -> Callable[[Int[Tensor, "b g"], Float[Tensor, "b g d"]], Float[Tensor, "b features"]]:
         """phi of each perturbed text X', whose scores differ from X's in g rows and g columns.
 
-        The attention is taken anew from all scores. O(heads b (n² d + g d²)) against O(heads b (2
-        n² d + n d²)).
+        The attention is computed again from all scores. O(heads b (n² d + g d²)) against
+        O(heads b (2 n² d + n d²)).
         """
         heads = [(head, head.scores_between(rows, rows)) for head in self._weights(rows)]
         return partial(self._perturbed, heads, rows)

@@ -1,6 +1,6 @@
 """The Jacobian of an attention layer in one word, for many words at once and without forming it.
 
-At Delta = 0 (docs/theory/certificates-attention.md), row j != i of phi changes by
+At Delta = 0 (docs/proofs.md#the-small-radius-limit), row j != i of phi changes by
 
     dO_j = a_ji Delta + c_ji r_ji (u_j . Delta),    r_ji = x_i - o_j for divided scores, x_i for others,
 

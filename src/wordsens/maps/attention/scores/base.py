@@ -1,7 +1,7 @@
 """Attention scores: the contract, and what a score may offer beside it, as types.
 
 A `ClosedForm` has the answer of a weight to its own score in closed form. A `Certified` score has
-what an upper bound needs (docs/theory/certificates-attention.md). A `Curve` is the growth of the
+what an upper bound needs (docs/theory/certificates.md#attention). A `Curve` is the growth of the
 attention p of a row to the changed word with the row's score gain t, on a grid of t over the whole
 range |t| <= ‖u_j‖ radius: p and the gain g at the nodes, and on each cell between two nodes bounds
 of p' and p'', times the cell's width and its square. p never falls in t, which is all that the
@@ -72,7 +72,7 @@ class Score(ABC):
     def attention_without(
         self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]
     ) -> Float[Tensor, "r n"]:
-        """The weights of r rows after one word of each is taken out. Only asked of normalized
+        """The weights of r rows after one word of each is deleted. Only asked of normalized
         scores."""
         raise NotImplementedError(
             f"{type(self).__name__} does not say what its weights are without a word"
