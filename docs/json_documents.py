@@ -209,7 +209,7 @@ class AuditCutText(CutText):
     """
 
 
-class AuditDocument(Document, Audit):
+class AuditDocument(Audit, Document):
     """What `audit` prints.
 
     Attributes:
@@ -243,7 +243,7 @@ class PaperTable:
     rows: list[dict[str, Any]]
 
 
-class PaperDocument(Document, Summary):
+class PaperDocument(Summary, Document):
     """What `paper` prints for one figure.
 
     Attributes:
@@ -277,7 +277,7 @@ class PaperDocuments(Document):
     report: str | None
 
 
-class ExplainDocument(Document, Explanation):
+class ExplainDocument(Explanation, Document):
     """What `explain` prints for one text or two.
 
     Attributes:
@@ -288,7 +288,7 @@ class ExplainDocument(Document, Explanation):
     seed: int
 
 
-class ExplainTextsDocument(Document, ClassFlips):
+class ExplainTextsDocument(ClassFlips, Document):
     """What `explain --texts` prints.
 
     Attributes:
@@ -318,7 +318,7 @@ class TuneScores:
     new: list[Estimate | None]
 
 
-class TuneDocument(Document, Tuned):
+class TuneDocument(Tuned, Document):
     """What `tune` prints.
 
     Attributes:
@@ -349,7 +349,7 @@ class ComparedRow(Difference):
     differs: bool
 
 
-class CompareDocument(Split, Document, Comparison):
+class CompareDocument(Split, Comparison, Document):
     """What `compare` prints for two models on texts.
 
     Attributes:
@@ -372,7 +372,7 @@ class SettingNumbers(Split, Setting):
     """A model with a threshold."""
 
 
-class CompareThresholdDocument(Document, CarriedThreshold):
+class CompareThresholdDocument(CarriedThreshold, Document):
     """What `compare --threshold` prints without texts.
 
     Attributes:
@@ -505,7 +505,7 @@ class BudgetPoints:
     guarded: BudgetPoint
 
 
-class CalibrateDocument(Split, Document, OperatingPoint):
+class CalibrateDocument(Split, OperatingPoint, Document):
     """What `calibrate` prints.
 
     Attributes:
@@ -558,7 +558,7 @@ class WorstHit:
     similarity: float
 
 
-class CalibrateTextsDocument(Document, Collisions):
+class CalibrateTextsDocument(Collisions, Document):
     """What `calibrate --texts` prints.
 
     Attributes:
@@ -672,7 +672,7 @@ class GuardedShares:
     false_hits: dict[str, float]
 
 
-class CheckDocument(Split, Document, Check):
+class CheckDocument(Split, Check, Document):
     """What `check` prints.
 
     Attributes:

@@ -24,14 +24,14 @@ class Run(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def documents():
-    """The schema of what the commands print with `--json`."""
+def validator():
+    """Checks what the commands print with `--json` against the schema."""
     schema = Path(__file__).parents[2] / "docs" / "json.schema.json"
     return Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
 
 
 @pytest.fixture
-def wordsens(capsys, monkeypatch, documents):
+def wordsens(capsys, monkeypatch, validator):
     """A function that runs `wordsens` with its arguments, on a screen of 100 columns.
 
     Whatever it prints with `--json` is as the schema says.
@@ -43,7 +43,7 @@ def wordsens(capsys, monkeypatch, documents):
         code = main(arguments)
         captured = capsys.readouterr()
         for line in captured.out.splitlines() if "--json" in arguments else ():
-            documents.validate(json.loads(line))
+            validator.validate(json.loads(line))
         return Run(code, captured.out, captured.err)
 
     return run

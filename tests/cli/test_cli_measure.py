@@ -143,16 +143,16 @@ def test_a_dataset_gives_a_row_a_text_and_map(wordsens, tmp_path):
     assert wordsens(*arguments, "--map", "raf", "--quiet", *FAST).err == ""
 
 
-def test_records_are_kept_and_not_measured_again(wordsens, tmp_path, documents, monkeypatch):
+def test_records_are_kept_and_not_measured_again(wordsens, tmp_path, validator, monkeypatch):
     arguments = ("measure", "Not שלום 😀!", "--map", "raf,rf", "--out", str(tmp_path), *FAST)
     first = wordsens(*arguments, "--json")
     document = json.loads(first.out)
     assert document["records"] == str(tmp_path / "measure.parquet")
     rows = {row["map"]: row for row in pq.read_table(document["records"]).to_pylist()}
-    columns = documents.schema["$defs"]["Record"]["properties"]
+    columns = validator.schema["$defs"]["Record"]["properties"]
     for row in rows.values():
         record = {name: row[name] for name in columns}
-        documents.evolve(schema=documents.schema | RECORD).validate(record)
+        validator.evolve(schema=validator.schema | RECORD).validate(record)
     for result in document["texts"][0]["results"]:
         row = rows[result["map"]]
         assert (row["text"], row["content"], row["n"]) == (
