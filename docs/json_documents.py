@@ -546,8 +546,8 @@ class WorstHit:
     """A new question and its nearest one in the cache.
 
     Attributes:
-        first: the question in the cache.
-        second: the new one.
+        first: the new question.
+        second: the question in the cache.
         guard: the guard's verdict, or "labelled".
         similarity: of the two.
     """
@@ -556,6 +556,20 @@ class WorstHit:
     second: str
     guard: str
     similarity: float
+
+
+class LabelledPairs:
+    """The pairs with your labels.
+
+    Attributes:
+        same: the pairs that mean the same, which are no hits.
+        reached: how many of those reach the threshold.
+        different: the pairs that differ.
+    """
+
+    same: int
+    reached: int
+    different: int
 
 
 class CalibrateTextsDocument(Collisions, Document):
@@ -568,6 +582,7 @@ class CalibrateTextsDocument(Collisions, Document):
         hits: the new questions that hit.
         limit: the upper limit of their share.
         distances: the threshold as a distance; null without a threshold or cosines.
+        labelled: how many pairs have your labels.
         thresholds: one entry per threshold: `threshold`, and for `cache`, `cache guarded`,
             `quarter` and `quarter guarded` the share of new questions that hit and, with " at most"
             behind the name, its upper limit.
@@ -576,7 +591,7 @@ class CalibrateTextsDocument(Collisions, Document):
     """
 
     not_in_dict: ClassVar[tuple[str, ...]] = (
-        *("score", "nearest", "verdicts", "similarities", "changes"),
+        *("score", "nearest", "verdicts", "similarities", "repeated", "differing", "changes"),
     )
 
     command: Literal["calibrate"]
@@ -587,6 +602,7 @@ class CalibrateTextsDocument(Collisions, Document):
     limit: float | None
     distances: Distances | None
     needed: int
+    labelled: LabelledPairs
     thresholds: list[dict[str, float]]
     worst: list[WorstHit]
     notes: list[str]

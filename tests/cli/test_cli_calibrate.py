@@ -8,6 +8,7 @@ import pytest
 
 import wordsens as ws
 from tests.evaluation.stand_ins import Oracle, bag_of_words, few_pairs
+from wordsens.text.tables import table_rows
 
 PAIRS = few_pairs(opposites=40)
 
@@ -97,42 +98,28 @@ def test_questions_give_a_threshold_and_pairs_to_label(calibrate_texts, tmp_path
     found = ws.collisions(bag_of_words, QUESTIONS, 0.3, seed=4)
     assert (document["threshold"], document["asked"]) == (found.threshold, 20)
     assert page.read_text(encoding="utf-8").count("<svg") == 1
-    rows = ws.text.tables.table_rows(label)
-    written = [row for _, row in rows]
-    assert [row["second"] for row in written] == [row["second"] for row in found.to_label()]
+    written = [row for _, row in table_rows(label)]
+    assert [row["first"] for row in written] == [row["first"] for row in found.to_label()]
     assert {row["same"] for row in written} == {""}
     labelled = label.read_text(encoding="utf-8").splitlines()
     labelled[1] = f"true{labelled[1]}"
     label.write_text("\n".join(labelled), encoding="utf-8")
-    again = json.loads(
-        calibrate_texts(
-            *("--budget", ".3", "--json", "--seed", "4", "--pairs", str(label)),
-        ).out
-    )
-    assert (document["labelled"], again["labelled"]) == (0, 1)
+    before, more = label.read_bytes(), tmp_path / "more.csv"
+    repeat = ("--budget", ".3", "--json", "--seed", "4", "--pairs", str(label))
+    refused = calibrate_texts(*repeat, "--write-pairs", str(label))
+    assert (refused.code, label.read_bytes()) == (2, before)
+    assert "has labels, which would be lost" in refused.err
+    again = json.loads(calibrate_texts(*repeat, "--write-pairs", str(more)).out)
+    assert (document["labelled"]["same"], again["labelled"]["same"]) == (0, 1)
+    first, *others = [row for _, row in table_rows(more)]
+    assert (first["same"], first["first"]) == ("True", written[0]["first"])
+    assert {row["same"] for row in others} == {""}
 
 
 def test_too_few_questions_have_exit_code_3(calibrate_texts):
     run = calibrate_texts()
     assert (run.code, run.out.startswith("No threshold of ")) == (3, True)
     assert "149" in run.err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--write-pairs", "p.csv", "--pairs", "p.csv"), "--write-pairs (='p.csv') is the file of"),
-        (("--pairs", "absent.csv"), "there is no file"),
-    ],
-)
-def test_labels_are_not_written_over(calibrate_texts, tmp_path, monkeypatch, options, message):
-    monkeypatch.chdir(tmp_path)
-    ws.write_pairs(PAIRS, "p.csv")
-    before = (tmp_path / "p.csv").read_bytes()
-    run = calibrate_texts(*options)
-    assert run.code == 2
-    assert message in run.err
-    assert (tmp_path / "p.csv").read_bytes() == before
 
 
 def test_write_pairs_goes_with_texts(calibrate):

@@ -158,7 +158,17 @@ def test_pairs_with_a_label_are_no_hits_where_they_mean_the_same():
     texts = {frozenset((row["first"], row["second"])) for row in REPEATED}
     met = [pair for pair in zip(plain.asked, plain.nearest, strict=True) if {*pair} in texts]
     assert met
-    assert labelled.labelled >= len(met)
+    assert len(labelled.repeated) >= len(met)
+    vectors = unit_vectors(bag_of_words, QUESTIONS)
+    cache = {*QUESTIONS} - {*labelled.asked}
+    crossing = [
+        vectors[row["first"]] @ vectors[row["second"]]
+        for row in REPEATED
+        if len({row["first"], row["second"]} & cache) == 1
+    ]
+    assert sorted(labelled.repeated) == pytest.approx(sorted(crossing), abs=1e-11)
+    assert labelled.reached == (labelled.repeated >= labelled.threshold).sum()
+    assert (labelled.differing, labelled.changes) == (0, ())
     assert not any({*pair} in texts for pair in zip(labelled.asked, labelled.nearest, strict=True))
     assert {*labelled.asked} == {*plain.asked}
     assert labelled.hits(0.5, guard=False) < plain.hits(0.5, guard=False)
@@ -183,8 +193,9 @@ def test_the_pairs_to_label_are_the_highest_hits_without_one():
     again = ws.collisions(bag_of_words, QUESTIONS, 0.05, pairs=half)
     assert again.point == found.point
     assert again.verdicts.count(LABELLED) == 10
-    known = {row["second"] for row in rows[:10]}
-    assert not known & {row["second"] for row in again.to_label()}
+    assert again.differing == 10
+    known = {row["first"] for row in rows[:10]}
+    assert not known & {row["first"] for row in again.to_label()}
 
 
 def test_what_the_guard_calls_the_same_comes_first():
@@ -198,6 +209,12 @@ def test_what_the_guard_calls_the_same_comes_first():
     first = verdicts.count("same")
     assert 0 < first < len(verdicts)
     assert verdicts[:first] == ["same"] * first
+
+
+def test_labels_of_other_questions_are_left_out_and_the_first_line_says_so():
+    pairs = [REPEATED[0], {**REPEATED[1], "second": "Something else?"}]
+    found = ws.collisions(bag_of_words, QUESTIONS, 0.3, pairs=pairs)
+    assert "1 labelled pair left out" in found.headline
 
 
 def test_copies_are_left_out_and_the_first_line_says_so():
@@ -241,5 +258,5 @@ def test_a_budget_and_a_confidence_are_shares(budget, confidence):
 
 def test_pairs_without_any_label_are_refused():
     rows = ws.collisions(bag_of_words, QUESTIONS[:40], 0.3).to_label()
-    with pytest.raises(ws.InputError, match="no pair with a label"):
+    with pytest.raises(ws.InputError, match="fill in `same` with true or false"):
         ws.collisions(bag_of_words, QUESTIONS[:40], 0.3, pairs=rows)

@@ -57,7 +57,7 @@ def test_two_copies_have_no_difference():
     assert not found.differs
     assert (found.apart, found.changed, found.passed) == (0.0, (), True)
     assert {row.change.value for row in found.rows} == {0.0}
-    assert found.second_threshold.value == found.threshold
+    assert 0 <= found.threshold - found.second_threshold.value <= 1e-4
 
 
 def test_no_verdict_rests_on_four_pairs_and_no_share_leaves_its_range():
@@ -211,7 +211,9 @@ def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates(thresho
     used, matched = found.threshold, found.second_threshold
     assert used == checks[0].threshold
     kept = int((near[0] >= used).sum())
-    assert matched.value == sorted(near[1])[len(near[1]) - kept]
+    lowest = sorted(near[1])[len(near[1]) - kept]
+    assert 0 <= lowest - matched.value <= 1e-4
+    assert (near[1] >= matched.value).sum() == kept
     assert matched.low <= matched.value <= matched.high
     for part, members in (("recall", "near"), ("false_hits", "opposite")):
         row = found[f"{part}.all kinds"]

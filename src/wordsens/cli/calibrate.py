@@ -18,7 +18,7 @@ from wordsens.cli.command import (
 )
 from wordsens.cli.groups import ModelOptions, TextOptions, write_page
 from wordsens.errors import InputError, RequirementError, require_choice
-from wordsens.text.tables import write_rows
+from wordsens.text.tables import table_rows, write_rows
 
 
 @command("calibrate", first=("texts", "pairs", "budget", "guard", "distance"))
@@ -43,8 +43,8 @@ def calibrate(
     write_pairs: Annotated[
         Path | None,
         option(
-            "With --texts: write the twenty pairs whose label would tell most; fill in their "
-            "column same and give the file to --pairs.",
+            "With --texts: write the twenty pairs whose label would tell most, after those of "
+            "--pairs; fill in their column same and give the file to --pairs.",
             rule=output_file,
         ),
     ] = None,
@@ -53,7 +53,8 @@ def calibrate(
     ] = 0.02,
     confidence: Annotated[float, option("Confidence level of the guarantee.")] = 0.95,
     guard: Annotated[
-        bool, option("A pair that the guard calls different does not pass.", "--guard")
+        bool,
+        option("A pair that the guard calls different does not pass; English only.", "--guard"),
     ] = False,
     distance: Annotated[
         str | None,
@@ -81,10 +82,11 @@ def calibrate(
     """
     if write_pairs is not None and texts is None:
         raise InputError("--write-pairs goes with --texts; leave it out")
-    if write_pairs is not None and pairs is not None and write_pairs == Path(pairs):
+    written = () if write_pairs is None or not write_pairs.exists() else table_rows(write_pairs)
+    if any(row.get("same") for _, row in written):
         raise InputError(
-            f"--write-pairs (={str(write_pairs)!r}) is the file of --pairs, whose labels would be "
-            "lost; give another one"
+            f"--write-pairs (={str(write_pairs)!r}) has labels, which would be lost; give another "
+            "file"
         )
     options: dict[str, Any] = {
         "confidence": confidence,
@@ -108,7 +110,11 @@ def calibrate(
             )
         cosines, identity = found.score == "cosine", found.identity
         if write_pairs is not None:
-            write_rows(found.to_label(), write_pairs, "write_pairs")
+            known = [
+                {"same": pair.same, "first": pair.first, "second": pair.second, **pair.columns}
+                for pair in labelled or ()
+            ]
+            write_rows([*known, *found.to_label()], write_pairs, "write_pairs")
             run.notice(f"fill in the column same of {write_pairs}, and give it to --pairs")
     else:
         with cpu_threads(threads), run.progress("of the pairs") as progress:

@@ -140,7 +140,7 @@ def compare(
             old, new = map(loading, names)
             carried = ws.carry_threshold(old, new, threshold, pairs, seed, progress=progress)
         return _answer(carried, f"{carried.new} instead of {carried.old}", out, html, seed)
-    documents = shortened(reading.read(texts, run.notice), max_words)
+    documents = shortened(reading.read(texts, run.notice, by_line=True), max_words)
     with cpu_threads(threads), run.progress("of the texts") as progress:
         first, second = map(loading, names)
         found = ws.compare(

@@ -193,10 +193,9 @@ class TextOptions:
             raise InputError("give your texts: --texts FILE (or a folder, 'shipped', or 'imdb')")
         path = Path(texts).expanduser()
         suffix = path.suffix.lower() if path.is_file() else ""
-        if suffix == ".txt" and not by_line:
-            notice(
-                f"{path.name} is read as one text; for a text a line save it as CSV or JSON lines"
-            )
+        if suffix == ".txt":
+            one = "one text; for one text per line save it as CSV or JSON lines"
+            notice(f"{path.name} is read as {'one text per line' if by_line else one}")
         if suffix in (".csv", ".tsv"):
             sign = delimiter_of(path, self.encoding)
             if sign != {".csv": ",", ".tsv": "\t"}[suffix]:

@@ -2,7 +2,7 @@
 the one that keeps the old false hits."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from wordsens.evaluation.pairs import (
     similarity_name,
 )
 from wordsens.evaluation.requirement import numbers_of
-from wordsens.intervals import DRAWS, ENDS, ends, share_estimate
+from wordsens.intervals import DRAWS, ENDS, share_estimate
 from wordsens.models.load import load
 from wordsens.models.model import COSINE
 from wordsens.results import Answered, Estimate
@@ -32,7 +32,10 @@ OLD, UNCHANGED, SAME_RECALL, SAME_FALSE_HITS = SETTINGS = (
     "same false hits",
 )
 
-# The ends of a threshold's interval are multiples of it.
+# Near-duplicates below which a recall says little.
+_FEW = 20
+
+# A threshold is below the lowest similarity that passes by this at most.
 _STEP = 1e-4
 
 
@@ -145,8 +148,8 @@ def carry_threshold(
     near = scored.similarities[:, scored.near]
     opposite = scored.similarities[:, scored.opposite]
     kept = {
-        SAME_RECALL: _kept(threshold, *near, seed=seed),
-        SAME_FALSE_HITS: _kept(threshold, *opposite, seed=seed),
+        SAME_RECALL: matched_threshold(threshold, *near, seed=seed),
+        SAME_FALSE_HITS: matched_threshold(threshold, *opposite, seed=seed),
     }
     thresholds = {OLD: Estimate(threshold), UNCHANGED: Estimate(threshold), **kept}
     settings = []
@@ -157,33 +160,16 @@ def carry_threshold(
             for scores in (near, opposite)
         )
         settings.append(Setting(name=name, threshold=number, recall=recall, false_hits=false_hits))
-    note = "these are the package's pairs; give pairs of your own"
+    few = f"{near.shape[1]} near-duplicates are few to keep a recall of; give {_FEW} or more"
+    package = "these are the package's pairs; give pairs of your own"
     return CarriedThreshold(
         old=scored.models[0],
         new=scored.models[1],
         identities=scored.identities,
         settings=tuple(settings),
         changes=scored.changes,
-        notes=(note,) if pairs is None else (),
+        notes=(*[package] * (pairs is None), *[few] * (near.shape[1] < _FEW)),
     )
-
-
-def _kept(
-    threshold: float,
-    first: Float[np.ndarray, " pairs"],
-    second: Float[np.ndarray, " pairs"],
-    *,
-    seed: Seed,
-) -> Estimate:
-    """`matched_threshold` in as few decimals as let the same pairs pass, with its ends rounded
-    outwards."""
-    exact = matched_threshold(threshold, first, second, seed=seed)
-    below = float(second[second < exact.value].max(initial=-math.inf))
-    most = exact.value if exact.value <= second.max() else exact.value + _STEP
-    value = shortest_between(below, most)
-    low, high = ends(exact)
-    low, high = math.floor(low / _STEP) * _STEP, math.ceil(high / _STEP) * _STEP
-    return replace(exact, value=value, low=min(value, low), high=max(value, high))
 
 
 def matched_threshold(
@@ -204,11 +190,13 @@ def matched_threshold(
     def matching(first: np.ndarray, second: np.ndarray) -> float:
         hits = int((first >= threshold).sum())
         ordered = np.sort(second)
-        return float(ordered[-hits] if hits else np.nextafter(ordered[-1], np.inf))
+        return float(ordered[-hits] if hits else ordered[-1] + _STEP)
 
     random = np.random.default_rng(derive_seed(seed, "matched threshold"))
     drawn = random.integers(len(first), size=(DRAWS, len(first)))
     draws = [matching(first[members], second[members]) for members in drawn]
-    value = matching(first, second)
     low, high = np.quantile(draws, ENDS, method="nearest").tolist()
+    exact = matching(first, second)
+    below = float(second[second < exact].max(initial=-math.inf))
+    value = shortest_between(max(below, exact - _STEP), exact)
     return Estimate(value, min(low, value), max(high, value), n=len(first), method="bootstrap")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from wordsens.display.numbers import plural
 from wordsens.display.view import View
 from wordsens.errors import InputError, argument
 from wordsens.evaluation.calibrate import (
@@ -35,7 +36,7 @@ from wordsens.models.model import COSINE
 from wordsens.models.pairs import PairModel
 from wordsens.results import Answered
 from wordsens.seeds import Seed, derive_seed
-from wordsens.text.pairs import Pairs, read_pairs
+from wordsens.text.pairs import Pair, Pairs, read_pairs
 
 # Thresholds of the table, and the share of new questions that hit at the first of them, in budgets.
 _ROWS, _WIDEST = 8, 5
@@ -69,8 +70,9 @@ class Collisions(Answered):
         budget: the share of new questions that may hit.
         confidence: of every upper limit.
         guard: whether a question that the guard calls different is no hit.
-        labelled: how many pairs that mean the same by their label were no hits.
-        changes: which texts were left out; the first line of the answer says so.
+        repeated: the similarities of the pairs that mean the same by your label, which are no hits.
+        differing: how many pairs differ by your label.
+        changes: which texts and labels were left out; the first line of the answer says so.
     """
 
     model: str
@@ -84,7 +86,8 @@ class Collisions(Answered):
     budget: float
     confidence: float
     guard: bool
-    labelled: int
+    repeated: Float[np.ndarray, " pairs"]
+    differing: int
     changes: tuple[str, ...]
 
     @property
@@ -121,6 +124,12 @@ class Collisions(Answered):
         return self.similarities[2 * quarter + guard]
 
     @property
+    def reached(self) -> int:
+        """How many of the pairs that mean the same by your label reach the threshold."""
+        threshold = np.inf if self.threshold is None else self.threshold
+        return int((self.repeated >= threshold).sum())
+
+    @property
     def needed(self) -> int:
         """How many new questions the budget needs, if none of them hits."""
         return least_count(self.budget, self.confidence)
@@ -155,13 +164,13 @@ class Collisions(Answered):
         return columns
 
     def worst(self, most: int = 20) -> list[dict[str, Any]]:
-        """The highest hits, behind those that the guard calls the same: the question in the cache,
-        the new one, the guard's verdict (or LABELLED) and their similarity."""
+        """The highest hits, behind those that the guard calls the same: the new question, the one
+        in the cache, the guard's verdict (or LABELLED) and their similarity."""
         scores = self._scores(self.guard).tolist()
         rows: list[dict[str, Any]] = [
-            {"first": nearest, "second": asked, "guard": verdict, "similarity": score}
-            for nearest, asked, verdict, score in zip(
-                self.nearest, self.asked, self.verdicts, scores, strict=True
+            {"first": asked, "second": nearest, "guard": verdict, "similarity": score}
+            for asked, nearest, verdict, score in zip(
+                self.asked, self.nearest, self.verdicts, scores, strict=True
             )
             if nearest
         ]
@@ -188,7 +197,11 @@ class Collisions(Answered):
             "asked": len(self.asked),
             "cached": list(self.cached),
             "needed": self.needed,
-            "labelled": self.labelled,
+            "labelled": {
+                "same": len(self.repeated),
+                "reached": self.reached,
+                "different": self.differing,
+            },
             "thresholds": rows,
             "worst": self.worst(),
             "notes": list(self.changes),
@@ -247,7 +260,7 @@ def collisions(
     (30, (30, 7), True)
     """  # noqa: E501
     require_share(budget=budget, confidence=confidence)
-    labels = {} if pairs is None else _labels(pairs)
+    labelled = [] if pairs is None else read_pairs(pairs, unlabelled=False)
     loaded = prompted(load(model), prompt_names)
     if isinstance(loaded, PairModel):
         raise InputError(
@@ -267,14 +280,20 @@ def collisions(
         encoded(side.encode, part, count) for side, part in zip(sides, (cache, asked), strict=True)
     ]
     compare = SIMILARITY_OF[similarity_of(loaded)]
+    known = {_plain(text) for text in kept}
+    labelled, given = [pair for pair in labelled if pair.texts <= known], len(labelled)
+    if given > len(labelled):
+        count_out = plural(given - len(labelled), "labelled pair")
+        changes.append(f"{count_out} left out, with a text that is not among your questions")
+    labels = _labels(labelled)
     nearest: list[_Nearest] = []
-    excluded = 0
+    repeated: list[float] = []
     for start in range(0, len(asked), _BLOCK):
         block = compare(rows[1][start : start + _BLOCK], rows[0]).numpy().round(DIGITS)
         for question, similarities in zip(asked[start : start + _BLOCK], block, strict=True):
             partners = labels.get(_plain(question), {})
             same = [places[text] for text in partners if partners[text] and text in places]
-            excluded += len(same)
+            repeated += similarities[same].tolist()
             similarities[same] = -np.inf
             found = _nearest(question, cache, similarities, quarter, guard=guard)
             if _plain(found.cached) in partners:
@@ -294,7 +313,8 @@ def collisions(
         budget=float(budget),
         confidence=float(confidence),
         guard=guard,
-        labelled=excluded,
+        repeated=np.array(repeated),
+        differing=sum(not pair.same for pair in labelled),
         changes=tuple(changes),
     )
 
@@ -331,10 +351,10 @@ def _nearest(
     return _Nearest(question, cached, verdict, values)
 
 
-def _labels(pairs: Pairs) -> dict[str, dict[str, bool]]:
+def _labels(pairs: Sequence[Pair]) -> dict[str, dict[str, bool]]:
     """For each text whether it means the same as others, as far as labels say so."""
     labels: dict[str, dict[str, bool]] = {}
-    for pair in read_pairs(pairs, unlabelled=False):
+    for pair in pairs:
         for text, other in permutations(pair.texts):
             labels.setdefault(text, {})[other] = pair.same
     return labels

@@ -24,7 +24,8 @@ def view(carried: CarriedThreshold) -> View:
     )
     left = (
         f"Left at {number}, {carried.new} would accept {_share(unchanged.recall)} of "
-        f"near-duplicates and {_share(unchanged.false_hits)} of opposites."
+        f"near-duplicates and {_share(unchanged.false_hits)} of opposites. These are shares of the "
+        "given pairs; `wordsens calibrate` finds a threshold with a promise."
     )
     columns = {
         "setting": [setting.name for setting in carried.settings],

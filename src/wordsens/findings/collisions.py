@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wordsens.display.numbers import as_sentences, decimals, percent, plural
+from wordsens.display.numbers import as_sentences, decimals, fixed, percent, plural
 from wordsens.display.view import Chart, Table, View
 from wordsens.evaluation.collisions import Collisions
 from wordsens.findings.calibrate import in_distance, too_few
@@ -34,7 +34,7 @@ def _sentence(collisions: Collisions) -> str:
             f"With the threshold {decimals(point.threshold)}{behind}, {collisions.model} gives at "
             f"most {budget} of new questions the answer to another question, at {confidence} "
             f"confidence: {point.hits} of {asked}, with {collisions.cached[0]} of your questions "
-            "in the cache."
+            f"in the cache{_with_guard(collisions)}."
         )
     behind = " with the guard" if collisions.guard else ""
     sentence = (
@@ -43,30 +43,43 @@ def _sentence(collisions: Collisions) -> str:
     )
     if asked < collisions.needed:
         shown = too_few(asked, collisions.needed, collisions.confidence, "new question")
-        return f"{sentence} for sure: {shown}"
-    guarded = collisions.point_at(collisions.budget, guard=True)
-    if guarded.threshold is None:
-        return f"{sentence}."
-    return f"{sentence}; with the guard {decimals(guarded.threshold)} does."
+        return f"{sentence} for sure: {shown} Give {2 * collisions.needed} questions or more."
+    return f"{sentence}{_with_guard(collisions)}."
+
+
+def _with_guard(collisions: Collisions) -> str:
+    """The threshold that would do with the guard, where it was not asked for."""
+    guarded = collisions.point_at(collisions.budget, guard=True).threshold
+    return "" if collisions.guard or guarded is None else f"; with the guard, {decimals(guarded)}"
 
 
 def _assumed(collisions: Collisions) -> Iterator[str]:
     guard, threshold = collisions.guard, collisions.threshold
-    same = collisions.verdicts.count("same")
-    assumed = "Every hit counts as wrong: your questions are taken to have different answers"
-    if collisions.labelled:
-        assumed += f", but for {plural(collisions.labelled, 'pair')} with your label"
-    calls = f". The guard calls {plural(same, 'pair')} the same: look at the first hits below"
-    yield f"{assumed}{calls if same else ''}."
+    same, repeated = collisions.verdicts.count("same"), len(collisions.repeated)
+    yield (
+        "Every hit counts as wrong: your questions are taken to have different answers. The share "
+        "is of all new questions, not of the answers that the cache gives."
+    )
+    if repeated or collisions.differing:
+        yield (
+            f"By your labels, {plural(repeated, 'pair')} of a new and a cached question mean the "
+            f"same and are no hits ({collisions.reached} at or above the threshold); "
+            f"{plural(collisions.differing, 'pair')} differ."
+        )
+    if same:
+        yield (
+            f"The guard calls {plural(same, 'pair')} the same, the first below: delete one "
+            "question of each, or label the pair."
+        )
     if threshold is not None:
         whole, quarter = (
             collisions.hits(threshold, guard=guard, quarter=quarter)[0] for quarter in (False, True)
         )
         cached, fewer = collisions.cached
+        compared = f": {quarter} hit with a quarter of it ({fewer} questions)" if whole else ""
         yield (
-            f"The share grows with the cache: with a quarter of it ({fewer} questions) {quarter} "
-            f"would hit instead of {whole}. Calibrate with more questions before your cache holds "
-            f"more than {cached}."
+            f"The share grows with the cache{compared}. Calibrate with more questions before your "
+            f"cache holds more than {cached}."
         )
 
 
@@ -82,11 +95,17 @@ def _shares(collisions: Collisions) -> Table:
         "quarter guarded": "quarter guarded",
     }
     shown = {name: columns[key] for name, key in headings.items()}
+    chosen = [collisions.point_at(collisions.budget, guard=guard) for guard in (False, True)]
+    alone, guarded = (
+        "none" if point.threshold is None else decimals(point.threshold) for point in chosen
+    )
     note = (
         f"Hits: the share of {len(collisions.asked)} new questions whose nearest of "
         f"{collisions.cached[0]} questions in the cache reaches the threshold; guarded: the "
-        "nearest that the guard does not call different. At most: the upper limit of the share in "
-        f"truth, at {percent(collisions.confidence)} confidence."
+        f"nearest that the guard does not call different; quarter: with {collisions.cached[1]} of "
+        "the questions in the cache. At most: the upper limit of the share in truth, at "
+        f"{percent(collisions.confidence)} confidence. The lowest threshold that keeps the budget "
+        f"is {alone}, and {guarded} with the guard."
     )
     return Table(
         "Share of new questions that get the answer to another question",
@@ -100,14 +119,15 @@ def _shares(collisions: Collisions) -> Table:
 def _worst(collisions: Collisions) -> Table:
     rows = collisions.worst()
     columns = {
-        collisions.score: [row["similarity"] for row in rows],
+        collisions.score: [fixed(row["similarity"], 4) for row in rows],
         "guard": [row["guard"] for row in rows],
-        "new question": [shortened(row["second"]) for row in rows],
-        "answered as": [shortened(row["first"]) for row in rows],
+        "new question": [shortened(row["first"]) for row in rows],
+        "answered as": [shortened(row["second"]) for row in rows],
     }
     note = (
-        "The nearest first, after those that the guard calls the same. --write-pairs FILE writes "
-        "them for a label: a pair that means the same is no wrong answer, and the threshold falls."
+        "Pairs that the guard calls the same come first, then the nearest. --write-pairs FILE "
+        "writes them for your label: a pair that means the same is no wrong answer, and the "
+        "threshold falls."
     )
     return Table("Nearest questions, the worst hits first", columns, note=note, most=_WORST)
 

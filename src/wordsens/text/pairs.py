@@ -212,10 +212,10 @@ def read_pairs(
     ]
     if not rows:
         where = f" (={str(pairs)!r})" if isinstance(pairs, str | PathLike) else ""
-        raise InputError(
-            f"{argument('pairs')}{where} holds no pair{'' if unlabelled else ' with a label'}; "
-            f"give rows of {', '.join(COLUMNS)}"
-        )
+        remedy = f"give rows of {', '.join(COLUMNS)}"
+        if not unlabelled:
+            remedy = "fill in `same` with true or false"
+        raise InputError(f"{argument('pairs')}{where} holds no pair; {remedy}")
     labels = [_TRUTH.get(str(row["same"]).strip().lower()) for _, row in rows]
     # Empty cells are false in a column that only marks what is true.
     if True in labels and all(
