@@ -51,31 +51,26 @@ class OperatingPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Calibration(Answered):
-    """A threshold for a budget of false hits.
+class Calibrated(Answered):
+    """A threshold for a budget.
 
     Attributes:
-        scored: the pairs, their similarities, the guard's verdicts, and what was left out.
-        budget: the share of opposites that may pass.
+        budget: the share of opposites, or of new questions, that may pass.
         confidence: of every upper limit.
         guard: whether a pair that the guard calls different is no hit.
-        notes: what a reader should know of the pairs.
     """
 
-    scored: ScoredPairs
     budget: float
     confidence: float
     guard: bool
-    notes: tuple[str, ...]
 
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return self.scored.models[0]
+    def point_at(self, budget: float, *, guard: bool) -> OperatingPoint:
+        """The smallest threshold under a budget, with the guard behind it or without it."""
+        raise NotImplementedError
 
     @property
     def point(self) -> OperatingPoint:
-        """The threshold with its recall and false hits."""
+        """The threshold with its hits, their limit and its recall."""
         return self.point_at(self.budget, guard=self.guard)
 
     @property
@@ -84,8 +79,31 @@ class Calibration(Answered):
         keeps the budget."""
         return self.point.threshold
 
+    @property
+    def needed(self) -> int:
+        """How many opposites, or new questions, the budget needs if none of them passes."""
+        return least_count(self.budget, self.confidence)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Calibration(Calibrated):
+    """A threshold for a budget of false hits.
+
+    Attributes:
+        scored: the pairs, their similarities, the guard's verdicts, and what was left out.
+        notes: what a reader should know of the pairs.
+    """
+
+    scored: ScoredPairs
+    notes: tuple[str, ...]
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.scored.models[0]
+
     def point_at(self, budget: float, *, guard: bool) -> OperatingPoint:
-        """The same for another budget, with the guard behind the threshold or without it."""
+        """The smallest threshold under a budget, with the guard behind it or without it."""
         scores, scored = self._scores(guard), self.scored
         return operating_point(
             scores[scored.opposite], scores[scored.near], budget, confidence=self.confidence
@@ -94,11 +112,6 @@ class Calibration(Answered):
     def _scores(self, guard: bool) -> np.ndarray:
         values = self.scored.values
         return np.where(self.scored.different, -np.inf, values) if guard else values
-
-    @property
-    def needed(self) -> int:
-        """How many opposites the budget needs, if none of them passes."""
-        return least_count(self.budget, self.confidence)
 
     @property
     def kinds(self) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from wordsens.display.numbers import plural
 from wordsens.display.view import View
 from wordsens.errors import InputError, argument
 from wordsens.evaluation.calibrate import (
+    Calibrated,
     OperatingPoint,
     as_distances,
     largest_excluded,
@@ -29,12 +30,11 @@ from wordsens.evaluation.pairs import (
     similarity_of,
 )
 from wordsens.evaluation.texts import counting, encoded, readable_texts
-from wordsens.intervals import least_count, share_at_most
+from wordsens.intervals import share_at_most
 from wordsens.models.embedding import Texts
 from wordsens.models.load import load
 from wordsens.models.model import COSINE
 from wordsens.models.pairs import PairModel
-from wordsens.results import Answered
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.pairs import Pair, Pairs, read_pairs
 
@@ -53,7 +53,7 @@ LABELLED = "labelled different"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Collisions(Answered):
+class Collisions(Calibrated):
     """How often a new question would get the answer to another one, by the threshold.
 
     Attributes:
@@ -67,9 +67,6 @@ class Collisions(Answered):
         similarities: for each that of the nearest question in the cache, without the guard and
             with it, and in a quarter of the cache, likewise; -infinity where there is none.
         cached: how many questions the cache and the quarter hold.
-        budget: the share of new questions that may hit.
-        confidence: of every upper limit.
-        guard: whether a question that the guard calls different is no hit.
         repeated: the similarities of the pairs that mean the same by your label, which are no hits.
         differing: how many pairs differ by your label.
         changes: which texts and labels were left out; the first line of the answer says so.
@@ -83,26 +80,12 @@ class Collisions(Answered):
     verdicts: tuple[str, ...]
     similarities: Float[np.ndarray, "4 asked"]
     cached: tuple[int, int]
-    budget: float
-    confidence: float
-    guard: bool
     repeated: Float[np.ndarray, " pairs"]
     differing: int
     changes: tuple[str, ...]
 
-    @property
-    def point(self) -> OperatingPoint:
-        """The threshold with its hits and the limit of their share."""
-        return self.point_at(self.budget, guard=self.guard)
-
-    @property
-    def threshold(self) -> float | None:
-        """The similarity at or above which the cache answers; None where no threshold keeps the
-        budget."""
-        return self.point.threshold
-
     def point_at(self, budget: float, *, guard: bool) -> OperatingPoint:
-        """The smallest threshold under another budget, with the guard behind it or without it."""
+        """The smallest threshold under a budget, with the guard behind it or without it."""
         excluded = max(
             largest_excluded(self._scores(guard), budget, self.confidence),
             float(self._scores(guard=False).min()),
@@ -128,11 +111,6 @@ class Collisions(Answered):
         """How many of the pairs that mean the same by your label reach the threshold."""
         threshold = np.inf if self.threshold is None else self.threshold
         return int((self.repeated >= threshold).sum())
-
-    @property
-    def needed(self) -> int:
-        """How many new questions the budget needs, if none of them hits."""
-        return least_count(self.budget, self.confidence)
 
     @property
     def distances(self) -> dict[str, float] | None:

@@ -35,14 +35,12 @@ def drawn_words(words: Sequence[str], count: int, *, seed: int, content: str) ->
     return sorted(order[:count])
 
 
-def readable_texts(
-    texts: Texts, models: Sequence[Model], least: int = LEAST_TEXTS
-) -> tuple[list[str], list[str]]:
+def readable_texts(texts: Texts, models: Sequence[Model]) -> tuple[list[str], list[str]]:
     """The texts that all models read, each once; and what was left out: empty texts, copies, and
     those that a model refuses, such as one of emoji alone.
 
     Raises:
-        InputError: fewer than `least` are left.
+        InputError: fewer than LEAST_TEXTS are left.
     """
     documents = as_documents(texts)
     sources: dict[str, str] = {}
@@ -53,10 +51,10 @@ def readable_texts(
     for model in models:
         reasons |= model.refusals(list(sources))
     kept = [text for text in sources if text not in reasons]
-    if len(kept) < least:
+    if len(kept) < LEAST_TEXTS:
         raise InputError(
             f"{argument('texts')} holds {plural(len(kept), 'different text')} that can be read; "
-            f"give {least} or more"
+            f"give {LEAST_TEXTS} or more"
         )
     changes = []
     if copies := len(documents) - len(sources):
