@@ -116,6 +116,11 @@ def test_questions_give_a_threshold_and_pairs_to_label(calibrate_texts, tmp_path
     assert {row["same"] for row in others} == {""}
 
 
+def test_a_limit_counts_the_lines_of_a_text_file(calibrate_texts):
+    document = json.loads(calibrate_texts("--budget", ".3", "--json", "--limit", "30").out)
+    assert (document["asked"], document["cached"]) == (15, [15, 3])
+
+
 def test_too_few_questions_have_exit_code_3(calibrate_texts):
     run = calibrate_texts()
     assert (run.code, run.out.startswith("No threshold of ")) == (3, True)
