@@ -78,7 +78,9 @@ class ModelPairs:
                 self._next = Tag("p", "", "takeaway")
                 self._commands = Tag("pre", "", "commands", tabindex="0")
             with Tag("section", classes="form", aria_label="Your own pairs"):
-                self._own = Field("textarea", "own", "Your own pairs", "", rows=4, hint=HINT)
+                self._own = Field(
+                    *("textarea", "own", "Your own pairs", ""), rows=4, lines=True, hint=HINT
+                )
                 file = Field("file", "own-file", "Or a file of pairs", "", most=MOST_CHARACTERS + 1)
                 file.on("value", lambda event: self._own.show(str(event.args)))
                 self._length = Field(
@@ -168,7 +170,7 @@ class ModelPairs:
             "max": edges[-1],
         }
         self._chart.options["yAxis"]["name"] = f"% of the pairs in each {edges[1] - edges[0]:.2g}"
-        stepped: dict[str, Any] = {"step": "end"}
+        stepped: dict[str, Any] = {"step": "end", "showSymbol": False}
         lines = {"symbol": "none", "silent": True, "animation": False, "data": marks}
         shaded = {**stepped, "areaStyle": {"opacity": 0.3}, "markLine": lines}
         self._chart.props["aria-label"] = f"Histogram. {self._headline.text}"

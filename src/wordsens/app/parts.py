@@ -199,8 +199,8 @@ class Lines(ui.element, component=_STATIC["lines.js"]):
 COLOURS = {
     "raf": ("var(--c2)", "triangle"),
     "rf": ("var(--c0)", "circle"),
-    "opposite": ("var(--c1)", "none"),
-    "same": ("var(--c0)", "none"),
+    "opposite": ("var(--c1)", "rect"),
+    "same": ("var(--c0)", "circle"),
 }
 
 

@@ -37,10 +37,10 @@ COLUMNS = {
 
 # Under the changes by both maps.
 REAL = (
-    "A real word can move the fully connected layer more than attention: "
-    "attention moves far only along the few directions that win the other words’ attention, "
-    "where a real word rarely lies, "
-    "and the fully connected layer moves about equally far along every direction."
+    "A real word can move the fully connected layer more than attention, "
+    "although the strongest push moves it less: attention moves far only along "
+    "the few directions that win the other words’ attention, and a real word rarely lies there; "
+    "the fully connected layer moves about equally far along every direction."
 )
 
 # Seconds between two reports of progress.
@@ -245,8 +245,8 @@ def attention_lines(
     word, others = token_name(text.word(row)), len(rows) - 1
     sentence = (
         f"Pushing the vector of “{word}” {'raises' if after >= before else 'lowers'} its share "
-        f"of the other words’ attention from {100 * before / others:.0f} % "
-        f"to {100 * after / others:.0f} %."
+        f"of the other words’ attention from {100 * before / others:.0f}\u00a0% "
+        f"to {100 * after / others:.0f}\u00a0%."
     )
     if left_out := len(rows) - len(shown):
         sentence += f" The {left_out} words that turn least are left out."

@@ -117,8 +117,9 @@ def learning() -> dict[str, Any]:
         f"The smallest error found is {errors['rf']:.2f} for the fully connected layer "
         f"and {errors['raf']:.2f} for attention. "
         "Below 1 the label is right. "
-        f"An error can lie below (2 − γ)², because the theorems are about long texts: "
-        f"with {WORDS} words the layer is still sensitive, which lowers the proved bound."
+        "An error can lie below (2 − γ)², because the theorems are about long texts. "
+        f"With {WORDS} words the fully connected layer still notices one of them, "
+        "and the bound that holds for such a text is lower."
     )
     return {"curves": curves, "sentence": sentence}
 
