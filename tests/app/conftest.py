@@ -147,8 +147,8 @@ class Page:
         return self.browser.find("h1")[0].text
 
     def said(self, at=0):
-        """The sentence of the screen's work line of that number."""
-        return self.browser.find(".work .message")[at].text
+        """The sentence of the screen's work line of that number, without that of a chosen word."""
+        return self.browser.find(".work:not(.beside .work) .message")[at].text
 
     def all_said(self, selector):
         """The texts of the elements of a selector that can be seen."""

@@ -21,13 +21,46 @@ near,Is it open?,Is it open ?,yes
 """
 
 
+DOORS = """
+const doors = [...document.querySelectorAll('.door')]
+return doors.map((door) => door.getBoundingClientRect().bottom)
+"""
+
+# The x of the first and the last point of a curve, and of the chart's frame.
+ENDS = """
+const curve = document.querySelector(`.chart path[stroke='${arguments[0]}'][fill='none']`).getBBox()
+const frame = document.querySelector(".chart path[stroke='var(--line)']").getBBox()
+return [curve.x - frame.x, curve.x + curve.width - frame.x - frame.width]
+"""
+
+
+def test_the_first_screen_has_two_doors_that_need_no_scrolling(page):
+    for width, height in ((390, 844), (1366, 768)):
+        page.open()
+        page.window(width, height)
+        assert len(page.browser.run(DOORS)) == 2
+        assert max(page.browser.run(DOORS)) < height
+        page.browser.find(".door")[0].click()
+        until(lambda: page.browser.run("return document.activeElement.id") == "first")
+        page.browser.run("scrollTo(0, 0)")
+    page.browser.find(".door")[1].click()
+    until(lambda: page.headline() == shipped()["comparison"]["headline"])
+
+
+@pytest.mark.parametrize("threshold", ["2", "-1.5", "nan"])
+def test_a_link_with_a_threshold_that_no_cosine_has_is_refused(page, threshold):
+    page.open(f"/?threshold={threshold}")
+    until(lambda: "from −1 to 1" in page.said(TEXTS))
+    assert page.headline().endswith("at your threshold 0.82.")
+
+
 def test_two_texts_have_an_answer_before_anything_is_typed(page):
     page.open()
     until(lambda: page.browser.find(".chart svg path"))
     two_texts, check = shipped()["two_texts"], shipped()["check"]
     assert page.headline() == f"Cosine {two_texts['value']:.3f}: a hit at your threshold 0.82."
     assert (
-        "The guard says different (antonym: turn on / turn off). The texts differ in nothing but "
+        "The guard says different (antonym: turn on / turn off). The texts differ only in "
         "'on' and 'off'." in page.all_said(".answer")[0]
     )
     assert page.all_said(".takeaway")[0].startswith("What to do: a cache should miss")
@@ -39,7 +72,7 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     def says(threshold):
         hits = sum(value >= threshold for value in opposites)
         return any(
-            f"accepts {hits} of {len(opposites)} pairs" in one for one in page.all_said("h2")
+            f"accepts {hits} of {len(opposites)} opposites" in one for one in page.all_said("h2")
         )
 
     assert says(0.82)
@@ -50,24 +83,28 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     page.write("0.95", "threshold")
     until(lambda: says(0.95))
     until(lambda: "threshold 0.95" in page.browser.find(".chart")[0].text)
-    # No cosine is 2 or, of texts that count as the same, -1.
-    for wrong in ("2", "-1"):
-        page.write(wrong, "threshold")
-        until(lambda: "from 0 to 1" in page.said(TEXTS))
-        assert says(0.95)
-        page.write("0.95", "threshold")
-        until(lambda: page.said(TEXTS) == "")
+    # No cosine is 2; each may be -1.
+    page.write("2", "threshold")
+    until(lambda: "from −1 to 1" in page.said(TEXTS))
+    assert says(0.95)
+    page.write("-1", "threshold")
+    until(lambda: page.said(TEXTS) == "")
+    assert says(-1)
+    page.write("0.95", "threshold")
+    until(lambda: says(0.95))
     assert "302" not in page.browser.find(".chart")[0].get_attribute("aria-label")
     # The failures by kind.
-    assert {row[1] for row in page.rows()} == {"wrong hit"}
+    assert {row[1] for row in page.rows()} == {"false hit"}
     page.choose("kind", "entity")
     until(lambda: {row[2] for row in page.rows()} == {"entity"})
     page.choose("kind", "typo")
-    until(lambda: {row[1] for row in page.rows()} == {"wrong miss"})
+    until(lambda: {row[1] for row in page.rows()} == {"false miss"})
     # Two curves differ by more than their hue; the button says which colours are set.
-    assert page.browser.find(".chart path[stroke='var(--c1)']:not([stroke-dasharray])")
-    assert not page.browser.find(".chart path[stroke='var(--c1)'][stroke-dasharray]")
-    assert page.browser.find(".chart path[stroke='var(--c0)'][stroke-dasharray]")
+    assert page.browser.find(".chart path[fill='var(--c1)'][fill-opacity]")
+    assert not page.browser.find(".chart path[fill='var(--c0)'][fill-opacity]")
+    # Each bin is drawn from edge to edge, the first and the last too.
+    for colour in ("var(--c0)", "var(--c1)"):
+        assert page.browser.run(ENDS, colour) == pytest.approx([0, 0], abs=1)
     for scheme in ("dark", "light", "system"):
         page.press("theme")
         until(
@@ -111,7 +148,7 @@ def test_ones_own_texts_and_pairs(page, tmp_path):
     until(lambda: page.browser.run("return document.querySelector('#own').value") == PAIRS)
     page.press("check")
     page.done(-1)
-    until(lambda: "of 2 pairs with different" in page.browser.find("h2")[0].text)
+    until(lambda: "of 2 opposites" in page.browser.find("h2")[0].text)
     assert page.browser.find("h2")[0].text.startswith("At threshold 0.82, minilm")
     until(lambda: "Shut the <b>red</b> door." in str(page.rows()))
     page.nothing_strange()

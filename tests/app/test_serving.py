@@ -38,8 +38,8 @@ def test_two_visitors_at_once_neither_wait_nor_see_each_other(page):
         # Mine came while the other's was still under way.
         driver.switch_to.window(other)
         assert "theatre" not in driver.page_source
-        assert page.browser.find("[data-cancel]")[0].is_displayed()
-        page.press("[data-cancel]")
+        assert page.browser.find(".form [data-cancel]")[0].is_displayed()
+        page.press(".form [data-cancel]")
         until(lambda: page.said().startswith("Cancelled"))
         driver.close()
     finally:

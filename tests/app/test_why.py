@@ -40,6 +40,8 @@ def test_why_says_what_it_is_about_before_anything_is_measured(page):
         page.window(width, height)
         until(lambda: page.browser.find("svg line"))
         assert page.browser.run(BOTTOM) < height
+        card = page.browser.find(".card")[0].rect
+        assert card["y"] < height  # it stands beside the words
     comparison = shipped()["comparison"]
     assert page.headline() == comparison["headline"]
     assert page.card().startswith("“key”")
@@ -59,17 +61,17 @@ def test_why_says_what_it_is_about_before_anything_is_measured(page):
     turned = "return [...document.querySelectorAll('.panels figure:last-child line.turned')].length"
     assert page.browser.run(turned) == len(EXAMPLE.split()) + 1
     slider = page.browser.find(".push")[0]
-    assert slider.get_attribute("aria-valuetext") == "100%"
+    assert slider.get_attribute("aria-valuetext") == "100 %"
     page.browser.run(
         "arguments[0].value = 0; arguments[0].dispatchEvent(new Event('input'))", slider
     )
     until(lambda: page.browser.run(OPACITY) < 0.5)
-    assert slider.get_attribute("aria-valuetext") == "0%"
+    assert slider.get_attribute("aria-valuetext") == "0 %"
     # Of every other word all is shipped: beside each push stand a real word and the deletion.
     page.words()[7].click()
     until(lambda: page.card().startswith("“door”"))
     assert page.said() == ""
-    for line in ("vector pushed", "replaced by “", "deleted", "replaced by zeros"):
+    for line in ("pushed", "replaced by “", "deleted", "replaced by zeros"):
         assert line in page.card()
     until(lambda: page.browser.find(".panels text.turned")[0].text == "door")
     page.nothing_strange()

@@ -54,7 +54,7 @@ def test_every_number_is_that_of_encoding_the_texts_again(model):
     assert max(cell for cell in rows["both deleted"] if cell is not None) == best
 
 
-def test_a_planted_word_is_what_keeps_the_texts_apart():
+def test_a_planted_word_is_what_separates_the_texts():
     """Texts that differ in it alone: in nearly all shipped pairs it comes first."""
     one_word = [
         pair
@@ -66,13 +66,13 @@ def test_a_planted_word_is_what_keeps_the_texts_apart():
         separation(explain(model, pair.first, pair.second, **BARE))[0] for pair in one_word
     ]
     alone = [
-        sentence == "The texts differ in nothing but '{}' and '{}'.".format(*pair.changed)
+        sentence == "The texts differ only in '{}' and '{}'.".format(*pair.changed)
         for sentence, pair in zip(sentences, one_word, strict=True)
     ]
     assert sum(alone) >= 11
 
 
-def test_what_keeps_texts_apart_most_may_be_a_single_word():
+def test_what_separates_texts_most_may_be_a_single_word():
     """The score is low because of one word alone: nothing of the other text has to go with it."""
 
     def encode(texts):
@@ -80,8 +80,37 @@ def test_what_keeps_texts_apart_most_may_be_a_single_word():
 
     found = explain(encode, "an odd lamp stands here", "a lamp is here", **BARE)
     sentence, parts = separation(found)
-    assert "'odd' keeps the texts apart most: without it the cosine is 1.0000" in sentence
+    assert sentence == "Deleting 'odd' brings the texts closest: the cosine becomes 1.0000."
     assert parts == [(0, (3, 6))]
+
+
+@pytest.mark.parametrize(
+    ("colour", "said"), [(0.3, "Deleting 'red' and 'blue'"), (0.01, "No single word")]
+)
+def test_what_separates_texts_is_no_word_of_both_and_moves_the_cosine_by_a_hundredth(colour, said):
+    """The cosine rises most without the door of both texts."""
+
+    def encode(texts):
+        words = [text.split() for text in texts]
+        return [
+            [
+                1.0,
+                colour * (its.count("red") - its.count("blue")),
+                its.count("door") * (0.5 if {"a", "red"} & {*its} else -0.5),
+                3.0 * ("door" not in its),
+            ]
+            for its in words
+        ]
+
+    found = explain(encode, "a red door", "the blue door", **BARE)
+    best = max(found.partners, key=lambda pair: pair.together)
+    assert best.first.word == best.second.word == "door"
+    assert separation(found)[0].startswith(said)
+
+
+def test_equal_texts_have_no_difference_to_explain():
+    same = explain(letters, "an odd lamp", "an odd lamp", **BARE)
+    assert separation(same) == ("", [])
 
 
 def test_the_headline_names_the_word_that_changes_the_score_most_up_or_down():
@@ -258,7 +287,7 @@ def test_of_a_score_that_no_word_moves_no_word_is_named():
     found = explain(lambda texts: [[1.0, 2.0]] * len(texts), "the lift is on", "the lift is off")
     headline, separating = found.answer
     assert "no word changes it" in headline
-    assert "No word keeps the texts apart" in separating
+    assert "No single word explains the difference" in separating
 
 
 def test_words_that_are_taken_apart_are_said():

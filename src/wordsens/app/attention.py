@@ -1,14 +1,13 @@
 """The attention of two texts, as figure 1 of the paper draws it: a fold of the first screen."""
 
 from collections.abc import Callable
-from typing import Any
 
 from wordsens.app.parts import Field, Fold, Lines, Tag, button, markup
 from wordsens.app.pool import Pool
 from wordsens.app.work_line import WorkLine
 
 HINT = (
-    "How much each word on the left takes from every word on the right. "
+    "Lines show how much attention each word on the left pays to each word on the right. "
     "[CLS] and [SEP] are marks that a model puts before and after a text."
 )
 
@@ -28,8 +27,9 @@ class AttentionFold:
         with Fold("Attention: where the model looks in each text"):
             Tag("p", HINT, "hint")
             with Tag("div", classes="choices wide"):
-                ends: dict[str, Any] = {"least": 1, "most": 12, "step": 1}
-                self._layer = Field("range", "layer", "Layer", 1, self.run, **ends)
+                self._layer = Field(
+                    "range", "layer", "Layer", 1, self.run, least=1, most=12, step=1
+                )
                 self._head = Field("select", "head", "Head", "", self.run, options=_MEAN)
             with Tag("div", classes="row-of"):
                 button("Show attention", self.run, id="attend")

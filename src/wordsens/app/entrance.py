@@ -29,7 +29,7 @@ HEADERS = {
 COOKIE = "wordsens-visitor"
 
 NO_TOKEN = "This page is open to those who have its token."
-WRONG_TOKEN = "That was not the token."
+WRONG_TOKEN = "That token is wrong."
 
 
 class Entrance:

@@ -3,14 +3,13 @@ it."""
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import pandas as pd
+from nicegui import ui
 
 from wordsens.app.parts import (
     Field,
-    Fold,
     LineChart,
     Tag,
     button,
@@ -24,13 +23,13 @@ from wordsens.display.html import html_part
 from wordsens.display.numbers import as_sentences
 from wordsens.display.view import Marked, Table, View
 from wordsens.errors import InputError
-from wordsens.evaluation.guard.judge import CHANGES, MEASURED
+from wordsens.evaluation.guard.judge import MEASURED
 from wordsens.text.pairs import LENGTHS, Pair
 
 # Pairs in the table.
 LISTED = 12
 
-# Of pairs of one's own: some thousand pairs.
+# Of a visitor's own pairs: some thousand of them.
 MOST_CHARACTERS = 200_000
 TOO_LONG = InputError(
     f"These pairs have more than {MOST_CHARACTERS:,} characters; wordsens check takes larger files."
@@ -39,8 +38,9 @@ TOO_LONG = InputError(
 EVERY = "all"
 
 ABOUT = (
-    f"Different meaning: one change, such as {CHANGES}. "
-    "These are the package’s short pairs, until you choose others."
+    "Opposites: two texts with different meanings, such as a text with and without “not”, "
+    "or with another number or name. Near-duplicates: two texts with the same meaning. "
+    "These are the package’s short pairs until you check others."
 )
 
 HINT = (
@@ -64,34 +64,38 @@ class ModelPairs:
     def __init__(self, pool: Pool, model: Field, slid: Callable[[float], None]):
         self.check = shipped()["check"]
         self._model = model
-        self._headline = Tag("h2", aria_live="polite")
-        self._changes = Tag("p", "", "answer")
-        Tag("p", ABOUT, "hint")
-        with Tag("section", aria_label="Pairs of known meaning"):
-            self._chart = LineChart("", {}, {"name": "share of the pairs"})
-            with Tag("div", classes="under-chart"):
-                self._slider = Field(
-                    "range", "drag", "Threshold", 0.0, lambda: slid(float(self._slider.value))
+        self._slid = slid
+        with Tag("div", classes="stage pairs"):
+            with Tag("section", classes="colours", aria_label="The model", id="pairs"):
+                self._headline = Tag("h2", aria_live="polite")
+                self._changes = Tag("p", "", "answer")
+                Tag("p", ABOUT, "hint")
+                self._chart = LineChart("", {}, {})
+                with Tag("div", classes="under-chart"):
+                    self._slider = Field(
+                        "range", "drag", "Threshold", 0.0, lambda: slid(float(self._slider.value))
+                    )
+                self._next = Tag("p", "", "takeaway")
+                self._commands = Tag("pre", "", "commands", tabindex="0")
+            with Tag("section", classes="form", aria_label="Your own pairs"):
+                self._own = Field(
+                    *("textarea", "own", "Your own pairs", ""), rows=4, lines=True, hint=HINT
                 )
-            self._next = Tag("p", "", "takeaway")
-            self._kinds = markup()
-            with Tag("div", classes="choices wide"):
-                label = "Wrong hits and wrong misses of the kind"
-                self._kind = Field("select", "kind", label, EVERY, self._list)
-            self._listing = markup()
-        with Fold("Your own pairs, or longer ones"):
-            with Tag("div", classes="choices"):
+                file = Field("file", "own-file", "Or a file of pairs", "", most=MOST_CHARACTERS + 1)
+                file.on("value", lambda event: self._own.show(str(event.args)))
                 self._length = Field(
-                    *("select", "length", "Length of the shipped pairs", LENGTHS[0]),
+                    *("select", "length", "Or the package’s pairs, by length", LENGTHS[0]),
                     options={name: name for name in (*LENGTHS, EVERY)},
                 )
-                self._own = Field("textarea", "own", "Pairs of your own", "", rows=4, hint=HINT)
-                file = Field("file", "own-file", "Or a file of them", "", most=MOST_CHARACTERS + 1)
-                file.on("value", lambda event: self._own.show(str(event.args)))
-            with Tag("div", classes="row-of"):
-                button("Check", self.run, id="check")
-        self._line = WorkLine(pool)
-        self._slid = slid
+                with Tag("div", classes="row-of"):
+                    button("Check", self.run, id="check")
+                self._line = WorkLine(pool)
+            with Tag("section", classes="details", aria_label="Pairs of known meaning"):
+                self._kinds = markup()
+                with Tag("div", classes="choices wide"):
+                    label = "False hits and misses to list"
+                    self._kind = Field("select", "kind", label, EVERY, self._list)
+                self._listing = markup()
         self._prepare()
 
     def threshold_of(self, typed: str) -> float | None:
@@ -100,7 +104,7 @@ class ModelPairs:
             threshold = float(typed)
         except ValueError:
             return None
-        possible = 0 <= threshold <= 1 if self.check["cosines"] else math.isfinite(threshold)
+        possible = abs(threshold) <= 1 if self.check["cosines"] else math.isfinite(threshold)
         return threshold if possible else None
 
     async def run(self) -> None:
@@ -118,12 +122,15 @@ class ModelPairs:
             threshold = float(self._slider.value)
             reached = edges[0] <= threshold <= edges[-1] or answer["cosines"]
             self._slid(threshold if reached else round(answer["threshold"], 3))
+            ui.run_javascript(
+                "document.querySelector('#pairs h2').scrollIntoView({block: 'nearest'})"
+            )
 
     def _prepare(self) -> None:
         """Fit the slider and the list of kinds to the pairs."""
         self._rows: Any = pd.DataFrame(self.check["rows"])
         edges = self.check["edges"]
-        hint = f"{self.check['threshold']:.3f} keeps nine of ten pairs of the same meaning."
+        hint = f"At {self.check['threshold']:.3f}, nine of ten near-duplicates are accepted."
         step = round((edges[1] - edges[0]) / 2, 4)
         self._slider.change(least=edges[0], most=edges[-1], step=step, hint=hint)
         self._kind.change(options={kind: kind for kind in (EVERY, *self._rows["kind"])})
@@ -139,65 +146,71 @@ class ModelPairs:
         whose = "the package’s " if self.check["stand_ins"] else ""
         self._headline.text = (
             f"At threshold {threshold:g}, {self.check['model']} wrongly accepts "
-            f"{opposites['hit'].sum()} of {len(opposites)} pairs with different meanings "
-            f"and correctly accepts {same['hit'].sum()} of {whose}{len(same)} pairs "
-            "with the same meaning."
+            f"{opposites['hit'].sum()} of {len(opposites)} opposites "
+            f"and correctly accepts {same['hit'].sum()} of {whose}{len(same)} near-duplicates."
         )
         marks = [_mark(threshold, f"threshold {threshold:g}", "end", "solid")]
         if pair is not None:
             marks.append(_mark(pair, f"your two texts {pair:.3f}", "insideMiddleTop", "dotted"))
         self._draw_chart(len(opposites), len(same), marks)
-        self._next.text = f"Next: {self._next_step(opposites, same)}"
+        self._next.text, self._commands.text = self._next_step(opposites, same)
         self._list_kinds(opposites)
         self._list()
 
     def _draw_chart(self, opposites: int, same: int, marks: list[dict[str, Any]]) -> None:
         edges = self.check["edges"]
-        middles = [(low + high) / 2 for low, high in pairwise(edges)]
-        bars = [list(zip(middles, each, strict=True)) for each in self.check["shares"]]
-        axis = {"name": f"{self.check['score']} of the two texts"}
-        self._chart.options["xAxis"] |= axis | {"min": edges[0], "max": edges[-1]}
-        stepped: dict[str, Any] = {"step": "middle", "showSymbol": False}
+        # Each bin from its lower edge to its upper one, the last one too.
+        bars = [
+            [(edge, 100 * share) for edge, share in zip(edges, [*each, each[-1]], strict=True)]
+            for each in self.check["shares"]
+        ]
+        self._chart.options["xAxis"] |= {
+            "name": f"{self.check['score']} of the two texts",
+            "min": edges[0],
+            "max": edges[-1],
+        }
+        self._chart.options["yAxis"]["name"] = f"% of the pairs in each {edges[1] - edges[0]:.2g}"
+        stepped: dict[str, Any] = {"step": "end", "showSymbol": False}
         lines = {"symbol": "none", "silent": True, "animation": False, "data": marks}
         shaded = {**stepped, "areaStyle": {"opacity": 0.3}, "markLine": lines}
         self._chart.props["aria-label"] = f"Histogram. {self._headline.text}"
         self._chart.draw(
             [
-                curve(f"different meaning ({opposites})", "opposite", bars[0], **shaded),
-                curve(f"the same meaning ({same})", "same", bars[1], dashed=True, **stepped),
+                curve(f"near-duplicates (same meaning): {same}", "same", bars[1], **stepped),
+                curve(f"opposites: {opposites}", "opposite", bars[0], **shaded),
             ]
         )
 
-    def _next_step(self, opposites: Any, same: Any) -> str:
-        """The command that helps most against the wrong hits."""
+    def _next_step(self, opposites: Any, same: Any) -> tuple[str, str]:
+        """What helps most against the false hits, and its commands."""
         model = self.check["model"]
         wrong, right = opposites[opposites["hit"]], same[same["hit"]]
-        calibrate = f"“wordsens calibrate {model} --pairs FILE"
+        calibrate = f"wordsens calibrate {model} --pairs FILE"
         if not len(wrong):
-            return f"{calibrate}” says how sure that is for pairs like yours."
-        refused, lost = wrong["refused"].sum(), right["refused"].sum()
+            return "Next: find out how sure that is for pairs like yours.", calibrate
+        rejected, lost = wrong["refused"].sum(), right["refused"].sum()
         measured = "" if self.check["own"] else f" ({MEASURED})"
         return (
-            "check cache hits with the guard (wordsens guard). "
-            f"It refuses {refused} of the {len(wrong)} wrong hits, "
-            f"and {lost} of the {len(right)} right ones{measured}. "
-            f"Then {calibrate} --guard” finds the threshold for your budget of wrong hits, "
-            f"and “wordsens tune {model} FOLDER --pairs FILE” teaches the model such pairs."
+            "Next: check cache hits with the guard (wordsens guard). "
+            f"It rejects {rejected} of the {len(wrong)} false hits "
+            f"and {lost} of the {len(right)} correct hits{measured}. "
+            "Then find the threshold for your budget of false hits, "
+            "or teach the model such pairs:",
+            f"{calibrate} --guard\nwordsens tune {model} FOLDER --pairs FILE",
         )
 
     def _list_kinds(self, opposites: Any) -> None:
-        """One row per kind of opposites, the kind with most wrong hits on top."""
+        """One row per kind of opposites, the kind with most false hits on top."""
         passed = opposites["hit"] & ~opposites["refused"]
-        counted = {"pairs": ("hit", "size"), "wrong hits": ("hit", "sum")}
+        counted = {"pairs": ("hit", "size"), "false hits": ("hit", "sum")}
         counted |= {"with the guard": ("passed", "sum"), "share": ("hit", "mean")}
         kinds = opposites.assign(passed=passed).groupby("kind").agg(**counted)
         worst = kinds.sort_values("share", ascending=False).drop(columns="share").reset_index()
-        title = "Pairs with different meanings, by kind"
-        table = Table(title, worst.to_dict("list"), most=len(worst))
+        table = Table("Opposites by kind", worst.to_dict("list"), most=len(worst))
         self._kinds.set_content(html_part(View("", (table,))))
 
     def _list(self) -> None:
-        """List the wrong hits and misses of the chosen kind, the worst on top."""
+        """List the false hits and misses of the chosen kind, the worst on top."""
         rows, kind = self._rows, self._kind.value
         chosen = rows["kind"].isin([kind] if kind != EVERY else rows["kind"])
         failed = rows[chosen & (rows["hit"] != rows["same"])]
@@ -208,11 +221,13 @@ class ModelPairs:
             texts = row.first, row.second
             changed = Pair("", *texts, row.same).changed
             marked = map(Marked, texts, (tuple(parts.split(" ... ")) for parts in changed))
-            judged = "wrong hit" if row.hit else "wrong miss"
+            judged = "false hit" if row.hit else "false miss"
             cells.append((f"{row.value:.3f}", judged, row.kind, *marked))
-        title = f"{len(worst)} of {len(failed)} wrong hits and misses, the worst first"
+        title = f"{len(worst)} of {len(failed)} false hits and misses, worst first"
         headings = self.check["score"], "", "kind", "first", "second"
-        table = Table.of_rows(title, headings, cells) if cells else "There is none."
+        table = (
+            Table.of_rows(title, headings, cells) if cells else "No false hit and no false miss."
+        )
         self._listing.set_content(html_part(View("", (table,))))
 
 

@@ -16,7 +16,7 @@ LEAD = (
     "To a network, a sentence is a list of vectors, one per word. "
     "Move one of them by up to its own length: the largest resulting change of the output, "
     "divided by the output’s size, is the word sensitivity S. "
-    "“Why” shows it for your text."
+    "The screen “Why” shows it for your text."
 )
 
 # Each step's title, its paragraphs, the action on the button of its experiment, and what to
@@ -47,11 +47,11 @@ STEPS = (
             "A push along the sum of all words’ directions goes along each of them a little, "
             "and in many dimensions a little is enough.",
             "So the proof builds one push: partly along that sum, "
-            "partly at a right angle to it, so that the word itself becomes another. "
+            "partly at a right angle to it, so that the word itself becomes a different one. "
             "Most words then look at the pushed word, "
             "and the output of each is nearly a copy of it. "
             "Here it is built for your sentence. "
-            "A search finds pushes that go farther.",
+            "A search finds pushes that move the output farther.",
         ),
         "Build the push",
         "ReLU attention has no exponential: it cannot concentrate like this, "
@@ -72,8 +72,8 @@ STEPS = (
         ),
         "Learn, then change a word",
         "A model can only learn from a word that moves its features. "
-        "An error below 1 is the right label: "
-        "attention gets there with a small γ, the fully connected layer does not.",
+        "An error below 1 means the right label: "
+        "attention reaches it with a small γ, the fully connected layer does not.",
     ),
 )
 

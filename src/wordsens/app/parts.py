@@ -195,12 +195,12 @@ class Lines(ui.element, component=_STATIC["lines.js"]):
         self.update()
 
 
-# The colour and the mark of each map, and of pairs of opposite and of the same meaning.
+# The colour and the mark of each map, and of opposites and near-duplicates, as in figures.
 COLOURS = {
-    "raf": ("var(--c2)", "circle"),
-    "rf": ("var(--c0)", "rect"),
-    "opposite": ("var(--c1)", "circle"),
-    "same": ("var(--c0)", "rect"),
+    "raf": ("var(--c2)", "triangle"),
+    "rf": ("var(--c0)", "circle"),
+    "opposite": ("var(--c1)", "rect"),
+    "same": ("var(--c0)", "circle"),
 }
 
 
@@ -240,8 +240,13 @@ class LineChart(ui.echart):
         self.set_visibility(False)
         soft = {"color": "var(--soft)", "fontSize": 12}
         rule = {"lineStyle": {"color": "var(--line)"}}
-        axis = {"axisLabel": soft, "nameTextStyle": soft, "axisLine": rule, "splitLine": rule}
-        axis |= {"nameLocation": "middle"}
+        axis = {
+            "axisLabel": soft,
+            "nameTextStyle": soft,
+            "nameLocation": "middle",
+            "axisLine": rule,
+            "splitLine": rule,
+        }
         self.options.update(
             {
                 "animation": False,

@@ -22,20 +22,22 @@ from wordsens.app.work_line import WorkLine
 from wordsens.errors import InputError
 from wordsens.evaluation.guard.judge import ADVICE
 
+WHAT = "wordsens measures how much one word can change what a model sees."
+
 LEAD = (
     "A semantic cache reuses the stored answer of an earlier question "
     "when the embeddings of the two questions are similar enough: a hit. "
     "Otherwise it is a miss, and the language model is called. "
-    "The guard reads the words of both texts by rules, and says same, different or unsure."
+    "The guard reads the words of both texts by rules and says same, different or unsure."
 )
 
 CHANGED = "The texts or the model have changed. Press Compare, or Enter in a text."
-THRESHOLD = "A threshold is a number, for cosines from 0 to 1, such as 0.9."
+THRESHOLD = "A threshold is a number; for cosines a number from −1 to 1, such as 0.9."
 
+GUARDED = "; the guard behind your threshold does that (wordsens guard)"
 MISSED = "Nothing to do: the cache misses, so the language model is called."
 NEEDLESS = (
-    "What to do: the cache misses here without need. "
-    "wordsens calibrate finds how low your threshold may be."
+    "What to do: this miss is not needed. wordsens calibrate finds how low your threshold may be."
 )
 
 
@@ -46,27 +48,30 @@ class TwoTexts:
         self._pool, self._comparison = pool, shipped()["two_texts"]
         # The settings of the comparison that is shown, which are the arguments of the task.
         self._drawn = {name: self._comparison[name] for name in ("model", "first", "second")}
-        with screen("/"), Tag("div", classes="stage"):
-            with Tag("section", classes="colours", aria_label="Answer") as answer:
-                self._stale = Stale(answer)
-                self._headline = Tag("h1")
-                Tag("p", LEAD, "lead")
-                self._sentences = Tag("p", "", "answer", role="status")
-                self._advice = Tag("p", "", "takeaway")
-                self._words = markup()
-                self._more = Fold("All numbers: delete, replace or perturb each word")
-                with self._more:
-                    self._numbers = markup()
-                self._attention = AttentionFold(pool, lambda: self._drawn)
-            with Tag("section", classes="form", aria_label="Your texts"):
-                self._form(query)
-            with Tag("section", classes="details", aria_label="The model"):
-                self._pairs = ModelPairs(pool, self._model, self._slide)
-        linked = self._pairs.threshold_of(query.get("threshold", ""))
-        usual = round(self._pairs.check["threshold"], 2)
-        self._threshold = usual if linked is None else linked
-        self._typed.show(f"{self._threshold:g}")
+        with screen("/"):
+            Tag("p", WHAT, "what")
+            with Tag("nav", classes="row-of", aria_label="Start"):
+                Tag("a", "My two texts", "door", href="#first")
+                Tag("a", "Why attention notices a word", "door", href="/why")
+            with Tag("div", classes="stage"):
+                with Tag("section", classes="colours", aria_label="Answer") as answer:
+                    self._stale = Stale(answer)
+                    self._headline = Tag("h1")
+                    Tag("p", LEAD, "lead")
+                    self._sentences = Tag("p", "", "answer", role="status")
+                    self._advice = Tag("p", "", "takeaway")
+                    self._words = markup()
+                    self._more = Fold("All numbers: delete, replace or perturb each word")
+                    with self._more:
+                        self._numbers = markup()
+                    self._attention = AttentionFold(pool, lambda: self._drawn)
+                with Tag("section", classes="form", aria_label="Your texts"):
+                    self._form(query)
+            self._pairs = ModelPairs(pool, self._model, self._slide)
+        self._threshold = round(self._pairs.check["threshold"], 2)
+        self._typed.show(query.get("threshold", f"{self._threshold:g}"))
         self._draw(self._drawn, self._comparison)
+        self._type()
 
     def _form(self, query: dict[str, str]) -> None:
         called = self._mark, self.run
@@ -77,11 +82,13 @@ class TwoTexts:
                 ("second", "Another text", self._drawn["second"]),
             )
         }
-        models = {name: name for name in self._pool.settings.models}
-        model = query.get("model", "")
-        self._model = Field("select", "model", "Model", model, self._mark, options=models)
-        label = "Your threshold"
-        self._typed = Field("number", "threshold", label, "", self._type, self.run, step=0.01)
+        self._model = Field(
+            *("select", "model", "Model", query.get("model", ""), self._mark),
+            options={name: name for name in self._pool.settings.models},
+        )
+        self._typed = Field(
+            "number", "threshold", "Your threshold", "", self._type, self.run, step=0.01
+        )
         with Tag("div", classes="row-of"):
             button("Compare", self.run, main=True, id="run")
         self._line = WorkLine(self._pool)
@@ -109,7 +116,7 @@ class TwoTexts:
         self._stale.say(CHANGED if self._settings() != self._drawn else "")
 
     def _type(self) -> None:
-        """Take the threshold that was typed; what is none changes nothing."""
+        """Take the threshold that was typed, where the similarities can have it."""
         typed = self._pairs.threshold_of(str(self._typed.value))
         self._line.say(THRESHOLD if typed is None else "", problem=typed is None)
         if typed is not None:
@@ -163,7 +170,9 @@ class TwoTexts:
             f"{score.capitalize()} {value:.3f}: a {'hit' if hit else 'miss'} "
             f"at your threshold {threshold:g}. {comparison['cut']}"
         ).strip()
-        guard = f"The guard says {verdict} ({comparison['reason']})."
-        self._sentences.text = f"{guard} {comparison['apart']}".strip()
+        self._sentences.text = (
+            f"The guard says {verdict} ({comparison['reason']}). {comparison['apart']}"
+        ).strip()
         missed = NEEDLESS if verdict == "same" else MISSED
-        self._advice.text = f"What to do: {ADVICE[verdict]}." if hit else missed
+        guarded = GUARDED * (verdict == "different")
+        self._advice.text = f"What to do: {ADVICE[verdict]}{guarded}." if hit else missed

@@ -29,13 +29,15 @@ from wordsens.maps.registry import MODEL
 PICK_SECONDS = 0.12
 
 LEAD = (
-    "Colour: the largest change of the output found when one word’s vector is pushed. "
-    "Click a word to see what real edits of it do. "
-    "That a push can move a layer does not say whether a trained model tells “on” from “off”."
+    "Each word’s shade shows how far the output moves when that word’s vector is pushed: "
+    "the largest change found. Click a word to see what real edits of it do. "
+    "That a push can move a layer does not show that a trained model tells “on” from “off”."
 )
-LEGEND = (
-    "times the size of the output: the change by a push. "
-    "The line under a word is its rank in the text, the longest for the first."
+SCALE = Words(
+    "",
+    (),
+    legend="times the size of the output: the largest change found. "
+    "The line under a word shows its rank in the text; the longest line marks the first.",
 )
 
 CHANGED = "The settings have changed. Press Measure, or Enter in the text."
@@ -44,8 +46,8 @@ RANDOM = (
     "A random layer is untrained: it shows what an architecture can do, not what your text means. "
     "The last choice is a trained model."
 )
-LAYERS = "0 is what enters the model, −1 the last."
-COMMAND = "The command for the same numbers; --out FOLDER keeps them for a report"
+LAYERS = "0 is the model’s input, −1 its last layer."
+COMMAND = "The command for the same numbers, which also saves them with --out FOLDER"
 
 # What is shown of a word that nothing is known of yet.
 NOTHING = {"card": "", "lines": None}
@@ -70,17 +72,17 @@ class Why:
                 with Tag("div", classes="colours result", id="result"):
                     self._stale = Stale(stage)
                     self._readers = [ColouredWords(self._pick), ColouredWords(self._pick)]
-                    legend = View("", (Words("", (), legend=LEGEND),))
-                    markup("scale").set_content(html_part(legend))
-                    self._table = markup()
+                    markup("scale").set_content(html_part(View("", (SCALE,))))
+                    with Tag("div", classes="beside"):
+                        with Tag("section", aria_label="One word"):
+                            self._card = markup("card").props("role=status aria-live=polite")
+                            self._word_line = WorkLine(pool)
+                        self._table = markup()
                 with Tag("section", classes="form", aria_label="Your text"):
                     self._form()
-                with Tag("section", classes="details detail", aria_label="One word"):
-                    with Tag("div"):
-                        self._card = markup("card").props("role=status aria-live=polite")
-                        self._word_line = WorkLine(pool)
+                with Tag("section", classes="details", aria_label="Attention of the word"):
                     self._lines = Lines()
-                    with Tag("div", classes="downloads"), Fold(COMMAND):
+                    with Fold(COMMAND):
                         self._command = Tag("pre", tabindex="0", id="command")
         self._show(self._default, shipped()["comparison"], shipped()["details"])
         if wrong is not None:
@@ -89,9 +91,11 @@ class Why:
     def _form(self) -> None:
         linked, called = self._linked, (self._mark, self.measure)
         most = self._pool.settings.max_words
-        hint = f"Up to {most:,} words, measured on this machine and not stored."
         self._text = Field(
-            "textarea", "text", "Your text", linked.text, *called, rows=3, saved=True, hint=hint
+            *("textarea", "text", "Your text", linked.text, *called),
+            rows=3,
+            saved=True,
+            hint=f"Up to {most:,} words, measured on this machine and not stored.",
         )
         with Tag("div", classes="row-of"):
             button("Measure", self.measure, main=True, id="measure")

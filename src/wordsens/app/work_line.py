@@ -104,7 +104,7 @@ class WorkLine:
         left = ""
         if spent >= ESTIMATE_AFTER and share >= 0.05:
             left = f", about {spent / share * (1 - share):.0f} s left"
-        self.say(f"{share:.0%}{left}")
+        self.say(f"{100 * share:.0f}\u00a0%{left}")
 
     def _show_running(self, running: bool) -> None:
         self._bar.set_visibility(running)

@@ -19,7 +19,14 @@ _OUT_OF_MEMORY = (
 _FAILED = "Something went wrong ({name}). It was not your input; the server’s log has the details."
 
 # How the page calls an argument, where not by its name.
-_WORDS = {"X": "the text", "text": "the text", "texts": "the text", "pairs": "the pairs"}
+_WORDS = {
+    "X": "the text",
+    "text": "the text",
+    "texts": "the text",
+    "first": "the first text",
+    "second": "the second text",
+    "pairs": "the table",
+}
 
 
 def do(memory: int, models: Sequence[str], name: str, arguments: dict[str, Any]) -> Any:

@@ -12,19 +12,22 @@ from wordsens.text.whole_words import Span, lettered_spans
 # The smallest change that is not 0 in the four digits that are printed.
 _SHOWN = 5e-5
 
+# The smallest rise of the score by which words separate two texts.
+_SEPARATES = 0.01
+
 # What each column means.
 _MEANING = {
-    "deleted": "Deleted: the change without the word, one change.",
+    "deleted": "Deleted: the change when the word is deleted.",
     "best swap": (
-        "Best swap: the largest change by another word that could stand there; empty where none is "
-        "listed."
+        "Best swap: the largest change when another word that fits replaces it; empty where none "
+        "is listed."
     ),
     "moved": (
         "Moved: the largest change found by moving the word's vectors by up to their length; a "
         "lower bound."
     ),
     "both deleted": (
-        "Both deleted: the highest change when this word and one of the other text are deleted."
+        "Both deleted: the highest rise when this word and a word of the other text are deleted."
     ),
 }
 
@@ -35,7 +38,7 @@ def view(explanation: Explanation) -> View:
     deleted = explanation.by("delete")
     sentence, underlined = separation(explanation)
     strongest = max((abs(effect.change) for effect in deleted), default=0.0) or 1.0
-    legend = f"change of the {explanation.score} when the word is deleted" + (
+    legend = f"change of the {explanation.score} when that word alone is deleted" + (
         "; underlined: what separates the texts" * bool(underlined)
     )
     last = len(explanation.texts) - 1
@@ -49,7 +52,7 @@ def view(explanation: Explanation) -> View:
     words = Table("", columns, dict.fromkeys(_MEANING, "+"), meaning, max(len(columns["word"]), 1))
     numbers = ("both", "sum", "difference")
     pairs = Table.of_rows(
-        "Pairs of words whose joint deletion differs most from the sum of both (one change)",
+        "Pairs of words: deleting both differs most from the sum of deleting each",
         ("first", "second", *numbers),
         [
             (
@@ -83,8 +86,8 @@ def _answer(explanation: Explanation) -> str:
 
 
 def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
-    """What keeps two texts apart in a sentence, and its parts of the texts: their number and
-    characters."""
+    """What separates two texts in a sentence, and its parts of the texts: their number and
+    characters. Words that both texts have do not."""
     texts, score, value = explanation.texts, explanation.score, explanation.value
     if len(texts) < 2:
         return "", []
@@ -92,23 +95,28 @@ def separation(explanation: Explanation) -> tuple[str, list[tuple[int, Span]]]:
         first, second = (texts[0][slice(*span)] for side, span in phrases if side == 0)
         return f"'{first}' and '{second}' are exchanged; the {score} is {value:.4f}.", phrases
     singles = [((effect,), effect.change) for effect in explanation.by("delete")]
-    pairs = [((pair.first, pair.second), pair.together) for pair in explanation.partners]
-    words, rise = max([*singles, *pairs], key=lambda found: found[1], default=((), 0.0))
-    if rise < _SHOWN:
-        # Of words that the model does not read nothing is known.
-        none = f"No word keeps the texts apart: the {score} is no higher without any of them."
-        return none * (len(words) > 0 and not explanation.changes), []
+    pairs = [
+        ((pair.first, pair.second), pair.together)
+        for pair in explanation.partners
+        if pair.first.word.lower() != pair.second.word.lower()
+    ]
+    changed = [*filter(None, Pair("", *texts, same=False).changed)]
+    found = [*singles, *pairs]
+    differing = [each for each in found if [word.word for word in each[0]] == changed]
+    words, rise = max(differing or found, key=lambda each: each[1], default=((), 0.0))
+    if rise < _SEPARATES and not differing:
+        # Nothing is known of words that the model does not read.
+        none = (
+            "No single word explains the difference: deleting one does not raise the "
+            f"{score} by {_SEPARATES}."
+        )
+        return none * bool(words and changed and not explanation.changes), []
     named = " and ".join(f"'{word.word}'" for word in words)
     parts = [(word.text, word.span) for word in words]
-    changed = Pair("", *texts, same=False).changed
-    if [*filter(None, changed)] == [word.word for word in words]:
-        return f"The texts differ in nothing but {named}.", parts
-    keep, without = ("keep", "both") if len(words) > 1 else ("keeps", "it")
-    return (
-        f"{named} {keep} the texts apart most: without {without} the {score} is "
-        f"{value + rise:.4f}.",
-        parts,
-    )
+    if differing:
+        return f"The texts differ only in {named}.", parts
+    closest = f"Deleting {named} brings the texts closest: the {score} becomes {value + rise:.4f}."
+    return closest, parts
 
 
 def exchanged(*texts: str) -> list[tuple[int, Span]] | None:

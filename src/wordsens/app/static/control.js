@@ -1,7 +1,8 @@
-// A labelled native control: it sends its value as it changes, and Enter; with `saved` it outlives a restart of the server.
+// A labelled native control: it sends its value as it changes, and Enter, which with `lines` starts a line; with `saved`
+// its value outlives a restart of the server.
 export default {
   props: { kind: String, name: String, label: String, hint: String, value: [String, Number], options: Array, least: Number,
-    most: Number, step: Number, unit: String, rows: Number, saved: Boolean, turn: Number },
+    most: Number, step: Number, unit: String, rows: Number, lines: Boolean, saved: Boolean, turn: Number },
   data() {
     return { current: this.value };
   },
@@ -36,7 +37,7 @@ export default {
       if (file) this.$emit("value", (await file.text()).slice(0, this.most));
     },
     enter(event) {
-      if (event.shiftKey) return;
+      if (event.shiftKey || this.lines) return;
       event.preventDefault();
       this.$emit("enter");
     },

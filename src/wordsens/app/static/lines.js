@@ -12,7 +12,7 @@ export default {
       return this.frames.length - 1;
     },
     percent() {
-      return `${Math.round((100 * this.step) / this.last)}%`;
+      return `${Math.round((100 * this.step) / this.last)} %`;
     },
     panels() {
       const now = { title: this.title, words: this.words, weights: this.frames[this.step] };

@@ -30,10 +30,18 @@ from wordsens.workers import report
 COLUMNS = {
     "": "",
     "highest found": "",
-    "at most": "At most: proved, for any push of a word within its own length.",
+    "at most": "At most: proved for every push of a word by up to its own length.",
     "theory": "Theory: a prediction for large d, not a bound.",
     "word": "",
 }
+
+# Under the changes by both maps.
+REAL = (
+    "A real word can move the fully connected layer more than attention, "
+    "although the strongest push moves it less: attention moves far only along "
+    "the few directions that win the other words’ attention, and a real word rarely lies there; "
+    "the fully connected layer moves about equally far along every direction."
+)
 
 # Seconds between two reports of progress.
 PROGRESS_SECONDS = 0.1
@@ -58,7 +66,7 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     `words`: by row, the change found, its upper bound, and the push.
     """
     config = MeasureRequest(**request)
-    maps, rows, notes = {}, [], []
+    maps, rows, notes = {}, [], [REAL] * (config.map == BOTH)
     for place, name in enumerate(config.maps):
         phi, text = build(config, name)
         chosen = sampled_words(phi, len(text), 0)
@@ -167,10 +175,10 @@ def word_detail(
     parts, lines = [], None
     for name, (value, upper, push) in words.items():
         phi, text = build(config, name)
-        changes = {"vector pushed": value, "proved: at most": upper}
+        changes = {"pushed": value, "pushed, at most (proved)": upper}
         changes |= word_edits(config, phi, text, row)
         cells = [(label, change) for label, change in changes.items() if change is not None]
-        headings = "the word", "change"
+        headings = "the word is", "change"
         title = config.title(name)
         parts.append(Table.of_rows(title, headings, cells, coloured=headings[1:]))
         if len(parts) == 1:
@@ -237,7 +245,8 @@ def attention_lines(
     word, others = token_name(text.word(row)), len(rows) - 1
     sentence = (
         f"Pushing the vector of “{word}” {'raises' if after >= before else 'lowers'} its share "
-        f"of the other words’ attention from {before / others:.0%} to {after / others:.0%}."
+        f"of the other words’ attention from {100 * before / others:.0f}\u00a0% "
+        f"to {100 * after / others:.0f}\u00a0%."
     )
     if left_out := len(rows) - len(shown):
         sentence += f" The {left_out} words that turn least are left out."
