@@ -123,6 +123,7 @@ def _chart(calibration: Calibration) -> Chart:
         "limits": (0, 1),
         "guides": {f"budget {calibration.budget:g}": [(calibration.budget, None)]},
         "labels": {"limit": upper, "kept": "share of near-duplicates kept"},
+        "title": f"Near-duplicates that {calibration.model} keeps under each budget",
         "caption": "Each budget at its smallest threshold; 0 where no threshold keeps it. Bands: "
         "95 % confidence intervals.",
     }

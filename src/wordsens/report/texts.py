@@ -32,16 +32,22 @@ def texts_section(runs: Sequence[Run]) -> View:
     whole = [pair for pair in known if pair[1].get("words") == pair[1].get("n")]
     texts: dict[tuple[str, str, str], list[Any]] = {}
     for run, record in sorted(whole or known, key=lambda pair: -max(pair[1]["per_word"])):
-        text = record.get("text", "given"), record.get("source") or record["cell"], run
-        texts.setdefault(text, []).append(record)
+        texts.setdefault(_text(run, record), []).append(record)
     kinds = sorted(texts, key=lambda text: (text[0] != "given", text[0] != "reviews"))
     parts: list[Any] = []
-    for text in kinds[:TEXTS]:
+    shown, total = kinds[:TEXTS], len({_text(*pair) for pair in known})
+    for text in shown:
         for record in texts[text]:
             parts += _coloured(record, f"{text[-1]}: " * (len(runs) > 1), legend=not parts)
-    if len(texts) > TEXTS:
-        parts.insert(0, f"{TEXTS} of {len(texts):,} texts, the most sensitive.")
+    if len(shown) < total:
+        searched = f" of the {len(texts):,} whose words were all searched" * (len(texts) < total)
+        parts.insert(0, f"{len(shown)} of {total:,} texts, the most sensitive{searched}.")
     return View("Words in colour", tuple(parts))
+
+
+def _text(run: str, record: Any) -> tuple[str, str, str]:
+    """What tells a text from others: its kind, its source, its run."""
+    return record.get("text", "given"), record.get("source") or record["cell"], run
 
 
 def _coloured(record: Any, run: str, *, legend: bool) -> tuple[Words, Table]:
@@ -70,7 +76,7 @@ def _coloured(record: Any, run: str, *, legend: bool) -> tuple[Words, Table]:
         rows.append({"word": text, **row})
     rows.sort(key=lambda row: -row["S"])
     left = record["n"] - len(places)
-    skipped = f"{left:,} of {record['n']:,} words were not measured: without a colour." * bool(left)
+    skipped = f"{left:,} of {record['n']:,} words were not measured; they are grey." * bool(left)
     title = f"{run}{map_title(record['map'])}"
     words = Words(
         ": ".join(filter(None, (title, record.get("source")))),

@@ -172,14 +172,14 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     most = f", the most of {len(tables)} pairs" if len(tables) > 1 else ""
     sentence = (
         f"When a word changes, {percent(fmean(table['moved']))} of the attention goes "
-        f"elsewhere{most}; it is {percent(top['moved'])} in the row of “{top['row']}” ({title})."
+        f"elsewhere{most}; in the row of “{top['row']}”, {percent(top['moved'])} ({title})."
     )
     yield Finding(sentence, rows=tuple(records["cell"]))
     for record in records.dropna(subset="probabilities").head(2).to_dict("records"):
         before, after = torch.tensor(record["probabilities"]).view(2, -1).tolist()
         answers = zip(record["answers"], before, after, strict=True)
         clauses = [f"“{name}” from {number(a)} to {number(b)}" for name, a, b in answers]
-        sentence = "One word in the prompt moves the probability of the answer"
+        sentence = "One word in the prompt changes the probability of the answer"
         sentence += f" {' and of '.join(clauses)} ({record['model']})."
         yield Finding(sentence, rows=(record["cell"],))
 
@@ -202,6 +202,6 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note="Moved: half the sum of a row's absolute differences, the share of its attention that "
-    "goes elsewhere. Nothing is searched for.",
+    note="Moved: the share of a row's attention that goes elsewhere, half the sum of its absolute "
+    "differences. No search is involved.",
 )

@@ -26,6 +26,7 @@ from wordsens.sensitivity.replacements import row_removal
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.measurement import mean_cosine
 from wordsens.sweeps.study import (
+    BARS,
     INTERVALS,
     Preset,
     Study,
@@ -244,7 +245,7 @@ def preset(
     random = {**common, "text": {"kind": "gaussian"}, "d": size["d"]}
     lengths = [n for n in size["n"] if texts_at_least(source, n, seed=seed, most=1)]
     notices = [
-        f"no text has {n} words: Gaussian texts are measured alone"
+        f"no text has {n} words: only Gaussian texts are measured"
         for n in size["n"]
         if n not in lengths
     ]
@@ -265,7 +266,7 @@ def preset(
         ]
     else:
         notices.append(
-            f"no text has {longest} words and more: words in front and behind are not measured"
+            f"no text has {longest} words or more: words before and after a word are not measured"
         )
     return grids, [*notices, *more]
 
@@ -317,7 +318,7 @@ def tables(records: pd.DataFrame) -> Tables:
         "Trained model: S of one word over the layers": _growth(trained),
         "Random transformers, every layer": means(random, _LAYERS, _MEASURES),
         "Trained model, every layer": means(trained, _LAYERS, _MEASURES),
-        "Words in front and behind": means(
+        "Words before and after": means(
             around, [*_CURVE, "front", "behind"], {"S": "value", "average": "average"}
         ),
     }
@@ -426,7 +427,6 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     """`depth`: random architectures; `depth-average`: their average case; `depth-model`;
     `depth-context`."""
     from wordsens.plotting import lines
-    from wordsens.plotting.style import BARS
 
     random, trained, around = parts(records)
     s, average, change = "sensitivity S", "average change", "change over the features' norm"
@@ -437,10 +437,15 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     sides["text"] = sides["side"] + ", " + sides["text"]
     context = means(sides, ["architecture", "text", "n", "words"], {s: "value"})
     drawn = {
-        "depth": ("One word over the layers of random transformers", curves, "layer", s),
-        "depth-average": ("A random move of one word over the layers", curves, "layer", average),
-        "depth-model": ("One word over the layers of a trained model", model, "layer", change),
-        "depth-context": ("S of a word by the words around it", context, "words", s),
+        "depth": ("S of one word by layer: random transformers", curves, "layer", s),
+        "depth-average": (
+            "Change by a random move of one word, by layer",
+            curves,
+            "layer",
+            average,
+        ),
+        "depth-model": ("Change by one word, by layer: a trained model", model, "layer", change),
+        "depth-context": ("S of a word against the number of words around it", context, "words", s),
     }
     return {
         name: lines(

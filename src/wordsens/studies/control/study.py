@@ -19,6 +19,7 @@ from wordsens.studies.control.cell import (
     measure,
 )
 from wordsens.sweeps.study import (
+    BARS,
     INTERVALS,
     Preset,
     Study,
@@ -256,7 +257,7 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     if len(died):
         clauses.append(
             f"All units died in {len(died)} of {plural(len(records), 'network')}: the features are "
-            "0, S is not defined, and these networks are in no mean."
+            "0, S is not defined, and no mean includes these networks."
         )
     if clauses:
         cells = [*layers["cell"], *looks["cell"], *died["cell"]]
@@ -284,7 +285,6 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     layer, and what changes along the training."""
     from wordsens.plotting import lines
     from wordsens.plotting.figures import label_of
-    from wordsens.plotting.style import BARS
 
     layers, looks, others = parts(records)
     s, share, colour = "word sensitivity S", "share, or AUC", ["map", "network"]
@@ -336,21 +336,21 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
 
 
 _LABELS = {
-    HOLD: "held at a target",
-    "n": "words of a text n",
+    HOLD: "with a target",
+    "n": "words per text n",
     "target": "target of S",
     "place": "layer",
-    "step": "steps of the training + 1",
+    "step": "training steps + 1",
 }
 _TITLES = {
-    "accuracy": "Accuracy against the length of the text",
-    "sensitivity": "Sensitivity of trained networks against the length",
-    "target": "Sensitivity held at a target",
-    "tradeoff": "Accuracy against sensitivity, by control",
-    "layers": "Sensitivity after each layer",
-    "along": "Along the training, without control",
+    "accuracy": "Accuracy against text length",
+    "sensitivity": "S of trained networks against text length",
+    "target": "S after training against its target",
+    "tradeoff": "Accuracy against S, by control",
+    "layers": "S behind each layer",
+    "along": "During the training, without control",
 }
-_CAPTION = "S is a lower bound by the full search on held-out texts."
+_CAPTION = "S is a lower bound from the full search on held-out texts."
 
 STUDY = Study(
     name="control",
@@ -360,7 +360,7 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note=f"Means over draws, {INTERVALS}; networks that died are in none. S: a lower bound on "
-    "held-out texts. Robust: the share that stays right while one word of a few moves by sqrt(d), "
-    "an upper bound. docs/control.md explains the other columns.",
+    note=f"Means over draws, {INTERVALS}, without networks that died. S: a lower bound on held-out "
+    "texts. Robust: the share of texts that stay correct when any one of a few words moves by "
+    "sqrt(d), an upper bound. docs/control.md explains the other columns.",
 )
