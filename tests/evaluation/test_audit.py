@@ -148,7 +148,7 @@ def test_negations_are_compared_only_as_far_as_the_interval_goes():
     assert (difference.value, difference.n) == (pytest.approx(0.155 - 0.75), 6)
     half = 0.01 * math.sqrt(3.5) * 2.5706 / math.sqrt(6)
     assert difference.high - difference.value == pytest.approx(half, rel=1e-4)
-    assert "Do not trust a similarity" in apart.answer[1]
+    assert "Do not rely on similarity" in apart.answer[1]
     turned = made(*texts[::-1]).difference(["negation"], ["content word"])
     assert turned == made(*texts).difference(["negation"], ["content word"])
     assert made(*texts[:4]).difference(["negation"], ["content word"]) is None

@@ -66,12 +66,16 @@ def page(audit: Audit) -> View:
     effects, verb = audit.effects, _VERBS[audit.removal]
     largest = sorted(effects.effects, key=lambda effect: -effect.change)
     numbers = list(dict.fromkeys(effect.text for effect in largest))[:_TEXTS]
+    legend = f"times the output's size: its change by {verb} the word; grey: not measured"
     words = [
-        Words(audit.sources[number], _pieces(effects, number), largest[0].change)
+        Words(
+            audit.sources[number],
+            _pieces(effects, number),
+            largest[0].change,
+            legend * (number == numbers[0]),
+        )
         for number in numbers
     ]
-    legend = f"times the output's size: its change by {verb} the word; grey: not measured"
-    words[-1] = replace(words[-1], legend=legend)
     title = f"{len(words)} of {plural(len(audit.sources), 'text')}, the largest change first"
     found = view(audit)
     return replace(found, parts=(*found.parts, View(title, tuple(words))))

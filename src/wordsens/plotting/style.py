@@ -126,16 +126,15 @@ def styles_of(maps: Mapping[Any, str | None]) -> dict[Any, Style]:
             f"{argument('colour')} gives {len(maps)} series, but a figure tells at most "
             f"{MOST_SERIES} apart; choose some, and draw several figures"
         )
+    chosen: dict[Any, Style | None] = {}
+    for series, name in maps.items():
+        own = (style for style in _of_map(name or "") if style not in chosen.values())
+        chosen[series] = next(own, None)
     # Beside maps of the registry the colours of the least common ones come first.
     left = STYLES[::-1] if any(maps.values()) else STYLES
-    free = [(*style, hollow) for hollow in (False, True) for style in left]
-    chosen = {}
-    for series, name in maps.items():
-        own = [style for style in _of_map(name or "") if style not in chosen.values()]
-        if own:
-            chosen[series] = own[0]
-    free = [style for style in free if style not in chosen.values()]
-    return {series: chosen.get(series) or free.pop(0) for series in maps}
+    styles = [(*style, hollow) for hollow in (False, True) for style in left]
+    free = (style for style in styles if style not in chosen.values())
+    return {series: style or next(free) for series, style in chosen.items()}
 
 
 def _of_map(name: str) -> list[Style]:

@@ -17,10 +17,8 @@ _LEGEND = "or more times the output's size (S, a lower bound); one scale for all
 
 
 def texts_section(runs: Sequence[Run]) -> View:
-    """The texts of every run whose records hold words, given ones first, then reviews, the most
-    sensitive of each first; a text under all its maps, the most sensitive first.
-
-    Where some texts were searched whole, texts of which few words were searched are left out.
+    """The texts of every run whose records hold words, given ones first, then reviews; of each kind
+    those whose words were all searched first, then the most sensitive. A text under all its maps.
     """
     known = [
         (run.name, record)
@@ -29,25 +27,22 @@ def texts_section(runs: Sequence[Run]) -> View:
         for record in part.done
         if record.get("per_word")
     ]
-    whole = [pair for pair in known if pair[1].get("words") == pair[1].get("n")]
     texts: dict[tuple[str, str, str], list[Any]] = {}
-    for run, record in sorted(whole or known, key=lambda pair: -max(pair[1]["per_word"])):
-        texts.setdefault(_text(run, record), []).append(record)
+    for run, record in sorted(known, key=lambda pair: _rank(pair[1])):
+        text = record.get("text", "given"), record.get("source") or record["cell"], run
+        texts.setdefault(text, []).append(record)
     kinds = sorted(texts, key=lambda text: (text[0] != "given", text[0] != "reviews"))
     parts: list[Any] = []
-    shown, total = kinds[:TEXTS], len({_text(*pair) for pair in known})
-    for text in shown:
+    for text in kinds[:TEXTS]:
         for record in texts[text]:
             parts += _coloured(record, f"{text[-1]}: " * (len(runs) > 1), legend=not parts)
-    if len(shown) < total:
-        searched = f" of the {len(texts):,} whose words were all searched" * (len(texts) < total)
-        parts.insert(0, f"{len(shown)} of {total:,} texts, the most sensitive{searched}.")
+    if len(texts) > TEXTS:
+        parts.insert(0, f"{TEXTS} of {len(texts):,} texts, the most sensitive first.")
     return View("Words in colour", tuple(parts))
 
 
-def _text(run: str, record: Any) -> tuple[str, str, str]:
-    """What tells a text from others: its kind, its source, its run."""
-    return record.get("text", "given"), record.get("source") or record["cell"], run
+def _rank(record: Any) -> tuple[bool, float]:
+    return record.get("words") != record.get("n"), -max(record["per_word"])
 
 
 def _coloured(record: Any, run: str, *, legend: bool) -> tuple[Words, Table]:

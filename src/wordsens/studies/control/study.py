@@ -283,8 +283,7 @@ def _of_lengths(records: Any) -> Any:
 def figures(records: pd.DataFrame) -> dict[str, Any]:
     """Accuracy and S against the length, S against its target, accuracy against S by control, S by
     layer, and what changes along the training."""
-    from wordsens.plotting import lines
-    from wordsens.plotting.figures import label_of
+    from wordsens.plotting.figures import label_of, lines
 
     layers, looks, others = parts(records)
     s, share, colour = "word sensitivity S", "share, or AUC", ["map", "network"]
