@@ -79,7 +79,7 @@ def main() -> None:
             [name, *(f"{float(cell.median()):.2f} ({float(cell.max()):.2f})" for cell in cells)]
         )
     columns = ["map", *(f"n = {n}, r = {radius:g}" for n in LENGTHS for radius in RADII)]
-    print(table("Upper / attained: median (largest); r in sqrt(d)", columns, rows))
+    print(table("Upper / lower bound: median (largest); r in sqrt(d)", columns, rows))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ has to show what it prints, but for `...`; where it does not, the number stays o
 mended by hand. Sentences and tables are mended by hand as well: a line says which page to read
 again.
 
-docs/numbers.md says of each by which code it was last measured, when and on what. A number is old
+docs/numbers.json says of each by which code it was last measured, when and on what. A number is old
 when the code has changed since: the packages that compute, files of its own, and the word lists and
 texts that it reads.
 """  # noqa: E501
@@ -20,6 +20,7 @@ import argparse
 import datetime
 import doctest
 import hashlib
+import json
 import os
 import platform
 import re
@@ -29,14 +30,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.reporting import commit, processor
 from wordsens.sweeps.spec import code_version
 
 ROOT = Path(__file__).parent.parent
-TABLE = ROOT / "docs" / "numbers.md"
+STAMPS = ROOT / "docs" / "numbers.json"
 OUTPUTS = ROOT / "results" / "numbers"
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 LONG = 10
@@ -235,8 +236,7 @@ NUMBERS = [
 
 @dataclass(frozen=True)
 class Stamp:
-    """By which code a number was last measured, when and on what: the cells of its row of
-    docs/numbers.md."""
+    """By which code a number was last measured, when and on what."""
 
     commit: str
     date: str
@@ -246,10 +246,8 @@ class Stamp:
 
 def stamps() -> dict[str, Stamp]:
     """Of every number that was measured, by its name."""
-    rows = (
-        line.strip("| \n").split(" | ") for line in TABLE.read_text(encoding="utf-8").splitlines()
-    )
-    return {cells[0]: Stamp(*cells[3:]) for cells in rows if len(cells) == 7 and cells[3] != "-"}
+    rows = json.loads(STAMPS.read_text(encoding="utf-8"))
+    return {name: Stamp(**row) for name, row in rows.items()}
 
 
 def why_old(number: Number, stamp: Stamp | None) -> str:
@@ -340,20 +338,10 @@ def renew(place: Path, number: Number, printed: str, out: Path) -> Iterator[str]
             )
 
 
-def write_table(known: dict[str, Stamp]) -> None:
-    """The table of docs/numbers.md, in the order of the numbers."""
-    head = TABLE.read_text(encoding="utf-8").partition("\n| ")[0]
-    rows = [["number", "command", "shown in", "commit", "date", "processor", "code"], ["---"] * 7]
-    for number in NUMBERS:
-        stamp = known.get(number.name, Stamp("-", "-", "-", "-"))
-        places = ", ".join(place.removeprefix("docs/") for place in number.shown)
-        command = f"`{number.command}`".replace("{out}", "results")
-        rows.append(
-            [number.name, command, places, stamp.commit, stamp.date, stamp.processor, stamp.code]
-        )
-    TABLE.write_text(
-        "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows), ""]), encoding="utf-8"
-    )
+def write_stamps(known: dict[str, Stamp]) -> None:
+    """docs/numbers.json, in the order of the numbers."""
+    rows = {number.name: asdict(known[number.name]) for number in NUMBERS if number.name in known}
+    STAMPS.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -393,7 +381,7 @@ def main() -> int:
             known[number.name] = Stamp(
                 commit(), today, f"{processor()}, Python {platform.python_version()}", code
             )
-            write_table(known)
+            write_stamps(known)
     return bool(failed)
 
 

@@ -140,8 +140,14 @@ def main() -> None:
             operations, waits = (sum(step[kind] for step in steps) / len(steps) for kind in (0, 1))
             rows.append([name, stage, str(len(steps)), f"{operations:.0f}", f"{waits:.2f}"])
     print(header("Operations"))
-    columns = ["map", "stage", "steps", "operations a step", "waits a step"]
-    print(table(f"All {n} words of a Gaussian text, d = {d}, on {options.device}", columns, rows))
+    columns = ["map", "stage", "steps", "operations", "waits"]
+    print(
+        table(
+            f"All {n} words of a Gaussian text, d = {d}, on {options.device}: per step",
+            columns,
+            rows,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -16,17 +16,15 @@ import torch
 
 
 def header(title: str) -> str:
-    """The title, then when, where, on what and by which command the numbers were made."""
-    device = f"; GPU: {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "; no GPU"
+    """The title, then by which command, at which commit, when and on what the numbers were made."""
+    device = f", GPU: {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     lines = [
         title,
         "=" * len(title),
-        f"command   python -m {_module()} {' '.join(sys.argv[1:])}".rstrip(),
-        f"date      {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
-        f"commit    {commit()}",
-        f"hardware  {processor()}, {_cores()} cores, {torch.get_num_threads()} torch "
-        f"threads{device}",
-        f"software  Python {platform.python_version()}, torch {torch.__version__}",
+        f"$ python -m {_module()} {' '.join(sys.argv[1:])}".rstrip(),
+        f"{commit()}, {datetime.datetime.now(datetime.UTC):%Y-%m-%d}; {processor()}, {_cores()} "
+        f"cores, threads: {torch.get_num_threads()}{device}; Python {platform.python_version()}, "
+        f"torch {torch.__version__}",
     ]
     return "\n".join(lines)
 

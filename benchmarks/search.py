@@ -57,10 +57,10 @@ def main() -> None:
         "n",
         "d",
         "all n words",
-        "one word plainly",
+        "one word, plain",
         "ratio",
         "S",
-        "word: ours / plain",
+        "S: ours / plain",
     ]
     print(table(f"Random attention, Gaussian texts: means over {TEXTS}", columns, rows))
 

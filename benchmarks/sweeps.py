@@ -83,7 +83,7 @@ def main() -> None:
     rows.insert(1, ["the same again, all done", *cells_of(again)])
     cell = fmean(alone() for _ in range(REPEATS))
     rows.append(["measured without a sweep", "-", "-", milliseconds(cell)])
-    columns = ["sweep", f"{FEW} cells", f"{MANY} cells", "a further cell"]
+    columns = ["sweep", f"{FEW} cells", f"{MANY} cells", "per further cell"]
     print(table(f"RF, n = {N}, d = {D}, all words: CPU, means of {REPEATS}", columns, rows))
 
 

@@ -98,10 +98,16 @@ def main() -> None:
     torch.set_num_threads(1)
     print(header("Transformers"), flush=True)
     columns = [
-        *("map", "n", "words", "evaluations a word", "CPU a word", "long search", "CPU a word"),
-        "word: ours / long",
+        *("map", "n", "words", "evaluations", "CPU", "long search", "CPU"),
+        "S: ours / long",
     ]
-    print(table("The normal search against a long one", columns, [row(name) for name in MODELS]))
+    print(
+        table(
+            "The normal search against a long one, per word",
+            columns,
+            [row(name) for name in MODELS],
+        )
+    )
 
 
 if __name__ == "__main__":

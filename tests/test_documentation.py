@@ -1,6 +1,7 @@
 """The documentation: every public name is in the reference, every page in the contents, and every
 command parses."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import ModuleType
 
 import pytest
 import typer
+from jsonschema import Draft202012Validator
 
 import wordsens as ws
 from wordsens.cli import commands
@@ -128,9 +130,8 @@ def test_every_command_in_the_documentation_parses(line: str) -> None:
         command.make_context("wordsens", words, parent=typer.Context(group))
 
 
-def test_the_page_of_json_documents_says_what_the_classes_say() -> None:
+def test_the_schema_of_json_documents_says_what_the_classes_say() -> None:
     """`python docs/json_page.py` renews it."""
-    page = DOCS / "json.md"
-    assert run_path(str(DOCS / "json_page.py"))["renewed"](
-        page.read_text("utf-8")
-    ) == page.read_text("utf-8")
+    schema = (DOCS / "json.schema.json").read_text(encoding="utf-8")
+    assert run_path(str(DOCS / "json_page.py"))["text"]() == schema
+    Draft202012Validator.check_schema(json.loads(schema))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import numbers
-from benchmarks.numbers import NUMBERS, Stamp, renew, stamps, why_old, without_number, write_table
+from benchmarks.numbers import NUMBERS, Stamp, renew, stamps, why_old, without_number, write_stamps
 
 ROOT = numbers.ROOT
 
@@ -30,19 +30,11 @@ def test_a_number_is_old_when_its_code_is_another():
     assert number.digest() != replace(number, data=()).digest()
 
 
-def test_the_table_gives_back_what_was_written(tmp_path, monkeypatch):
-    path = tmp_path / "numbers.md"
-    path.write_text("# Numbers\n\nWords, and `code | more`.\n\n| number | command |\n")
-    monkeypatch.setattr(numbers, "TABLE", path)
-    known = {
-        NUMBERS[0].name: Stamp(
-            "abc1234", "2026-01-01", "a processor, Python 3.11.7", "0123456789ab"
-        )
-    }
-    write_table(known)
-    write_table(stamps())
-    assert stamps()[NUMBERS[0].name] == known[NUMBERS[0].name]
-    assert path.read_text().startswith("# Numbers\n\nWords, and `code | more`.\n\n| number |")
+def test_the_file_gives_back_what_was_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(numbers, "STAMPS", tmp_path / "numbers.json")
+    stamp = Stamp("abc1234", "2026-01-01", "a processor, Python 3.11.7", "0123456789ab")
+    write_stamps({NUMBERS[0].name: stamp, "a number of earlier": stamp})
+    assert stamps() == {NUMBERS[0].name: stamp}
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """Running the command line inside the test's own process."""
 
-import re
+import json
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from wordsens.cli import main
 
@@ -22,29 +23,27 @@ class Run(NamedTuple):
     err: str
 
 
+@pytest.fixture(scope="session")
+def validator():
+    """Checks what the commands print with `--json` against the schema."""
+    schema = Path(__file__).parents[2] / "docs" / "json.schema.json"
+    return Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
+
+
 @pytest.fixture
-def wordsens(capsys, monkeypatch):
-    """A function that runs `wordsens` with its arguments, on a screen of 100 columns."""
+def wordsens(capsys, monkeypatch, validator):
+    """A function that runs `wordsens` with its arguments, on a screen of 100 columns.
+
+    Whatever it prints with `--json` is as the schema says.
+    """
     monkeypatch.setenv("COLUMNS", "100")
 
     def run(*arguments: str) -> Run:
         capsys.readouterr()
         code = main(arguments)
         captured = capsys.readouterr()
+        for line in captured.out.splitlines() if "--json" in arguments else ():
+            validator.validate(json.loads(line))
         return Run(code, captured.out, captured.err)
 
     return run
-
-
-@pytest.fixture
-def documented():
-    """A function that gives the names which the table under a heading of docs/json.md lists."""
-
-    def names(heading: str) -> list[str]:
-        text = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
-        section = text.split(f"## {heading}\n")[1].split("\n#")[0]
-        first = ["command", "version"] if heading.startswith("The document of") else []
-        rows = re.findall(r"^\| ((?:`\w+` )+)\|", section, flags=re.MULTILINE)
-        return first + re.findall(r"\w+", " ".join(rows))
-
-    return names

@@ -119,11 +119,9 @@ def test_a_file_of_pairs_gets_verdicts_beside_its_own_columns(wordsens, pairs, t
     assert wordsens("guard", "--pairs", str(out)).code == 2  # it has the columns already
 
 
-def test_a_summary_by_verdict_and_reason(wordsens, pairs, documented):
+def test_a_summary_by_verdict_and_reason(wordsens, pairs):
     run = wordsens("guard", "--pairs", str(pairs), "--json", "--quiet")
     document = json.loads(run.out)
-    assert list(document) == documented("The document of `guard`")
-    assert list(document["reasons"][0]) == documented("Each of the guard `reasons`")
     assert [document[key] for key in ("command", "pairs", "same", "different", "unsure")] == [
         "guard",
         3,

@@ -125,9 +125,7 @@ def no_figures(monkeypatch):
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("similarity", "control")),
     ],
 )
-def test_the_answer_first_one_table_figures_and_the_report_s_sentences(
-    wordsens, tmp_path, documented, name
-):
+def test_the_answer_first_one_table_figures_and_the_report_s_sentences(wordsens, tmp_path, name):
     first = wordsens("paper", name, "--out", str(tmp_path), "--quiet")
     assert first.code == 0, first.err
     frame = pd.read_parquet(tmp_path / f"{name}.parquet")
@@ -137,7 +135,6 @@ def test_the_answer_first_one_table_figures_and_the_report_s_sentences(
         f"{file}.{end}" for file in FIGURES.get(name, [name]) for end in ("pdf", "png", "svg")
     )
     document = json.loads(wordsens("paper", name, "--out", str(tmp_path), "--json", "--quiet").out)
-    assert list(document) == documented("The document of `paper`")
     said = " ".join(first.out.split())
     if document["findings"]:
         assert said.startswith(" ".join(document["findings"][0]["sentence"].split())[:60])
@@ -277,9 +274,8 @@ def test_wrong_options_are_one_line(wordsens, tmp_path, arguments, message):
 
 
 def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "wordsens.cli.paper._measured", lambda sweep, *_, **__: {"experiment": sweep.experiment}
-    )
+    nothing = {"cells": 0, "tables": [], "note": "", "findings": [], "records": "", "figures": []}
+    monkeypatch.setattr("wordsens.cli.paper._measured", lambda *_, **__: nothing)
     monkeypatch.setattr(ws, "write_report", lambda folders, path: path)
     ended = wordsens("paper", "all", "--out", str(tmp_path), "--json")
     assert ended.code == 0, ended.err

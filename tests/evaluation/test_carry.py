@@ -94,3 +94,14 @@ def test_the_first_line_says_which_near_duplicates_stand_in():
         (),
         True,
     )
+
+
+def test_the_draws_keep_the_two_scores_of_a_pair_together():
+    """New scores are the old ones on another scale, so that in every draw the pairs at or above the
+    old threshold are those at or above its image."""
+    random = np.random.default_rng(0)
+    old = random.normal(size=60)
+    found = matched_threshold(0.3, old, 3 + 2 * old)
+    assert found.low >= 3 + 2 * 0.3
+    assert round(found.value, 4) == found.value
+    assert (3 + 2 * old >= found.value).sum() == (old >= 0.3).sum()

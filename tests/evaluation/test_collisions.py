@@ -260,3 +260,17 @@ def test_pairs_without_any_label_are_refused():
     rows = ws.collisions(bag_of_words, QUESTIONS[:40], 0.3).to_label()
     with pytest.raises(ws.InputError, match="fill in `same` with true or false"):
         ws.collisions(bag_of_words, QUESTIONS[:40], 0.3, pairs=rows)
+
+
+def test_questions_with_one_vector_have_no_cosine_that_parts_them():
+    found = ws.collisions(lambda texts: [[1.0, 2.0]] * len(texts), DOORS, 0.3)
+    assert (found.threshold, found.distances) == (None, None)
+    assert found.hits(1.0, guard=False)[0] == len(found.asked)
+
+
+def test_a_question_that_differs_from_all_of_the_cache_has_no_hit_with_the_guard():
+    rooms = [f"Is room {number} free?" for number in range(101, 131)]
+    found = ws.collisions(bag_of_words, rooms, 0.3, guard=True)
+    assert (found.nearest, found.worst()) == (("",) * 15, [])
+    assert np.isneginf(found.similarities[[1, 3]]).all()
+    assert found.point.hits == 0

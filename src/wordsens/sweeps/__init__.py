@@ -25,7 +25,7 @@ STUDIES = {
     ),
     "several-words": (
         "wordsens.studies.several_words:STUDY",
-        "how many words must change until a map notices",
+        "how many words must change before a map notices",
     ),
     "depth": (
         "wordsens.studies.depth:STUDY",
@@ -33,10 +33,10 @@ STUDIES = {
     ),
     "similarity": (
         "wordsens.studies.similarity:STUDY",
-        "is a flipped meaning less alike than a synonym?",
+        "is a flipped meaning less similar than a synonym?",
     ),
     "control": (
         "wordsens.studies.control.study:STUDY",
-        "small networks trained with their sensitivity held up or down (not part of all)",
+        "small networks trained to a high or low sensitivity (not part of all)",
     ),
 }
