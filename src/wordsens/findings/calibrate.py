@@ -111,9 +111,7 @@ def _chart(calibration: Calibration) -> Chart:
         for guard, name in ((False, "threshold alone"), (True, "threshold and guard"))
         for limit in limits
     ]
-    upper = (
-        f"upper limit of the share of opposites that pass ({calibration.confidence:g} confidence)"
-    )
+    upper = f"upper limit of the share of opposites that pass ({percent(calibration.confidence)} confidence)"
     options = {
         "x": "limit",
         "y": "kept",
