@@ -45,8 +45,9 @@ def view(audit: Audit) -> View:
         f"{column([mean_change(words)], '%')[0]} of its size ({plural(len(words), 'word')} of "
         f"{plural(len(audit.sources), 'text')})."
     )
-    few = f"No comparison: it takes {LEAST_TEXTS} texts or more that have both kinds of words."
-    findings = [*_advice(audit.advice), *_differences(audit)] or [few]
+    findings = [*_advice(audit.advice), *_differences(audit)] or [
+        f"No comparison: it takes {LEAST_TEXTS} texts or more that have both kinds of words."
+    ]
     masked = "; the mask token itself also changes the output" * (audit.removal == "mask")
     note = (
         f"Removal: the change of the output by {_VERBS[audit.removal]} one word, divided by the "
@@ -56,9 +57,12 @@ def view(audit: Audit) -> View:
     if audit.advice is not None:
         title = "Median cosine distance of the two versions of a passage, by its length"
         lengths = Table(title, audit.advice.columns(), folded=True)
-    parts = (*findings, Table("", audit.columns(), {"removal": "%"}, note), lengths)
-    headline = " ".join((headline, *map(as_sentences, _omissions(audit))))
-    return View(headline, parts, failures=audit.failures, notes=audit.effects.notes)
+    return View(
+        " ".join((headline, *map(as_sentences, _omissions(audit)))),
+        (*findings, Table("", audit.columns(), {"removal": "%"}, note), lengths),
+        failures=audit.failures,
+        notes=audit.effects.notes,
+    )
 
 
 def page(audit: Audit) -> View:

@@ -111,7 +111,10 @@ def _chart(calibration: Calibration) -> Chart:
         for guard, name in ((False, "threshold alone"), (True, "threshold and guard"))
         for limit in limits
     ]
-    upper = f"upper limit of the share of opposites that pass ({percent(calibration.confidence)} confidence)"
+    upper = (
+        "upper limit of the share of opposites accepted "
+        f"({percent(calibration.confidence)} confidence)"
+    )
     options = {
         "x": "limit",
         "y": "kept",

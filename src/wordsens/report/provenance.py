@@ -72,9 +72,9 @@ def _origin(run: Run, name: str) -> list[Any]:
         )
         for each in run.commands
     ]
-    specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
     known = [fact for fact in facts if fact[1]]
     table = Table.of_rows(name, ("what", "value"), known, most=len(known))
+    specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
     return [*commands, table, *specs]
 
 

@@ -28,7 +28,8 @@ def texts_section(runs: Sequence[Run]) -> View:
         if record.get("per_word")
     ]
     texts: dict[tuple[str, str, str], list[Any]] = {}
-    for run, record in sorted(known, key=lambda pair: _rank(pair[1])):
+    known.sort(key=lambda pair: -max(pair[1]["per_word"]))
+    for run, record in sorted(known, key=lambda pair: pair[1].get("words") != pair[1].get("n")):
         text = record.get("text", "given"), record.get("source") or record["cell"], run
         texts.setdefault(text, []).append(record)
     kinds = sorted(texts, key=lambda text: (text[0] != "given", text[0] != "reviews"))
@@ -39,10 +40,6 @@ def texts_section(runs: Sequence[Run]) -> View:
     if len(texts) > TEXTS:
         parts.insert(0, f"{TEXTS} of {len(texts):,} texts, the most sensitive first.")
     return View("Words in colour", tuple(parts))
-
-
-def _rank(record: Any) -> tuple[bool, float]:
-    return record.get("words") != record.get("n"), -max(record["per_word"])
 
 
 def _coloured(record: Any, run: str, *, legend: bool) -> tuple[Words, Table]:

@@ -149,21 +149,22 @@ def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
     least, most = known.min(), known.max()
     if least < most:
         along = changes(records[known == most], records[known == least], _SETTING, relative=True)
-        phrases = map(_along, along.to_dict("records"))
-        sentence = f"When the mean cosine of the words rises from {least:g} to {most:g}, S of "
-        rows = tuple(records["cell"][known.isin((least, most))])
-        yield Finding(f"{sentence}{'; '.join(phrases)}.", "Factors over paired draws.", rows)
+        phrases = "; ".join(map(_along, along.to_dict("records")))
+        yield Finding(
+            f"When the mean cosine of the words rises from {least:g} to {most:g}, S of {phrases}.",
+            "Factors over paired draws.",
+            tuple(records["cell"][known.isin((least, most))]),
+        )
     others = tables[TABLE].dropna(subset=BEYOND)
     if len(others):
         apart = others[others[BEYOND].map(side) != 0].to_dict("records")
         named = [f"{map_title(row['map'])}, {row['texts']}: {row[BEYOND]}" for row in apart]
         listed = "; ".join([tally(others[BEYOND], "larger", "smaller"), *named])
-        sentence = (
-            "Compared with equally correlated words of the same mean cosine, S of repeated words "
-            f"and real texts is {listed}."
-        )
         yield Finding(
-            sentence, "S of equally correlated words is interpolated.", tuple(records["cell"])
+            "Compared with equally correlated words of the same mean cosine, S of repeated words "
+            f"and real texts is {listed}.",
+            "S of equally correlated words is interpolated.",
+            tuple(records["cell"]),
         )
 
 

@@ -389,23 +389,23 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
         texts = " and ".join(growth["text"].unique())
         s = tally(growth["exponent"], "grows", "falls")
         average = tally(growth["exponent of the average"], "grows", "falls")
-        sentence = (
+        yield Finding(
             f"From layer {random['layer'].min()} to {random['layer'].max()} of random transformers "
             f"({texts}), S of one word {s}. The change by a random move of the same length "
-            f"{average}."
+            f"{average}.",
+            rows=tuple(random.merge(growth[_CURVE])["cell"]),
         )
-        yield Finding(sentence, rows=tuple(random.merge(growth[_CURVE])["cell"]))
     last = trained[trained["layer"] == trained.groupby("model")["layer"].transform("max")]
     twin = last["random_weights"].astype(bool)
     keys = ["model", "text", "n"]
     factors = changes(last[~twin], last[twin], keys, relative=True)
     if len(factors):
         phrases = factors.apply("{0.model} {0.change} on {0.text} of {0.n} rows".format, axis=1)
-        sentence = (
+        yield Finding(
             "S of one word after the last layer of a trained model, divided by S of the same "
-            f"architecture with random weights: {'; '.join(phrases)}."
+            f"architecture with random weights: {'; '.join(phrases)}.",
+            rows=tuple(last.merge(factors[keys])["cell"]),
         )
-        yield Finding(sentence, rows=tuple(last.merge(factors[keys])["cell"]))
     sides = _sides(around)
     keys = [*_LAYERS, "side"]
     sides["most"] = sides.groupby(keys)["words"].transform("max")
@@ -414,9 +414,11 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     if len(factors):
         phrase = "{0.architecture}, layer {0.layer}, {0.most} {0.side} ({0.text}): ×{0.change}"
         phrases = factors.apply(phrase.format, axis=1)
-        sentence = f"More words around a word multiply its S: {'; '.join(phrases)}."
         compared = pd.concat([few, many]).merge(factors[keys])
-        yield Finding(sentence, rows=tuple(compared["cell"].unique()))
+        yield Finding(
+            f"More words around a word multiply its S: {'; '.join(phrases)}.",
+            rows=tuple(compared["cell"].unique()),
+        )
 
 
 # Series in the colour of attention, with its name: of stacks the one that is nothing else.

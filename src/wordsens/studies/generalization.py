@@ -496,9 +496,11 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
         rows=searched,
     )
     if clauses := "; ".join(_correlations(whole)):
-        sentence = "Rank correlation between the error after one changed word and the alignment F"
-        sentence = f"{sentence} of the features, over all changed texts: {clauses}."
-        yield Finding(sentence, rows=tuple(whole["cell"]))
+        yield Finding(
+            "Rank correlation between the error after one changed word and the alignment F of the "
+            f"features, over all changed texts: {clauses}.",
+            rows=tuple(whole["cell"]),
+        )
     compared = []
     for name, shares in rows.groupby("map", sort=False)[_BROKEN]:
         sides = tally(shares, "most samples lie below", "most lie above", none=0.5)

@@ -356,14 +356,21 @@ def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
     compared = defined[defined["map"].isin(("raf", "rf"))].merge(pairs[_SIZE])
     fitted = tables[SERIES].dropna(subset="exponent")
     if len(pairs):
-        known = f"Lower bounds by search, means over draws, d = {_span(pairs['d'])}."
-        yield Finding(_contrast(pairs), known, tuple(compared["cell"]))
+        yield Finding(
+            _contrast(pairs),
+            f"Lower bounds by search, means over draws, d = {_span(pairs['d'])}.",
+            tuple(compared["cell"]),
+        )
     if len(fitted):
-        known = "Least squares on logarithms with 95 % confidence intervals."
-        yield Finding(_trends(fitted), known, tuple(defined.merge(fitted[keys])["cell"]))
+        yield Finding(
+            _trends(fitted),
+            "Least squares on logarithms with 95 % confidence intervals.",
+            tuple(defined.merge(fitted[keys])["cell"]),
+        )
     if len(pairs):
-        known = "Multiplications in products of matrices."
-        yield Finding(_costs(pairs), known, tuple(compared["cell"]))
+        yield Finding(
+            _costs(pairs), "Multiplications in products of matrices.", tuple(compared["cell"])
+        )
 
 
 _SIZE = ["text", "d", "n"]

@@ -413,24 +413,27 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
             longest, shortest = (swaps[swaps["n"] == n] for n in (many, few))
             change = changes(longest, shortest, ["map", "text"])["change"]
             clauses.append(f"with length the AUC {tally(change, 'rises', 'falls')}")
-        sentence = (
+        yield Finding(
             "In distinguishing a flipped meaning from a synonym (AUC, swaps in "
-            f"{texts} of {few} to {many} words) {'; '.join(clauses)}."
+            f"{texts} of {few} to {many} words) {'; '.join(clauses)}.",
+            rows=tuple(swaps["cell"]),
         )
-        yield Finding(sentence, rows=tuple(swaps["cell"]))
         searched = swaps.dropna(subset="sensitivity")
         if phrases := list(_correlations(searched)):
-            sentence = f"The AUC compared with the word sensitivity S ({texts}): over "
-            yield Finding(f"{sentence}{'; over '.join(phrases)}.", rows=tuple(searched["cell"]))
+            yield Finding(
+                f"The AUC compared with the word sensitivity S ({texts}): over "
+                f"{'; over '.join(phrases)}.",
+                rows=tuple(searched["cell"]),
+            )
     if len(check):
         rows = tables[_OF_CHECK]
         lengths = f"{', '.join(rows['length'].unique())} pairs of check"
         compared = tally(rows["AUC"], "above chance", "below chance", none=CHANCE)
-        sentence = (
+        yield Finding(
             f"Opposites against paraphrases, {lengths}: AUC {_span(rows, 'AUC')}, {compared}; "
-            f"against one-word synonyms {_span(rows, _SYNONYMS)}."
+            f"against one-word synonyms {_span(rows, _SYNONYMS)}.",
+            rows=tuple(check["cell"]),
         )
-        yield Finding(sentence, rows=tuple(check["cell"]))
 
 
 def _correlations(searched: Any) -> Iterator[str]:

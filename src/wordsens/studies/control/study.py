@@ -229,8 +229,10 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
         phrase = "{0.network}, {0.task}, {0.shortest} to {0.longest} words: {0.change}"
         phrases = "; ".join(map(phrase.format, rows.itertuples()))
         does = tally(rows["change"], "rises", "falls")
-        sentence = f"From the shortest texts to the longest, accuracy without control {does}"
-        yield Finding(f"{sentence} ({phrases}).", rows=(*few["cell"], *many["cell"]))
+        yield Finding(
+            f"From the shortest texts to the longest, accuracy without control {does} ({phrases}).",
+            rows=(*few["cell"], *many["cell"]),
+        )
     if _MAIN in tables:
         controlled = tables[_MAIN].dropna(subset=[_TIMES])
         ways = controlled["control"].str.split().str[0]
@@ -240,10 +242,11 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
             change = tally(rows[_CHANGE], "rises", "falls")
             phrases.append(f"{way}: S {times}. Accuracy: {change}")
         if phrases:
-            tasks = _listed(controlled["task"])
-            sentence = f"Compared with no control ({tasks}), control {'. Control '.join(phrases)}."
+            compared = others.merge(controlled[_SIZE].drop_duplicates())
             yield Finding(
-                sentence, rows=tuple(others.merge(controlled[_SIZE].drop_duplicates())["cell"])
+                f"Compared with no control ({_listed(controlled['task'])}), control "
+                f"{'. Control '.join(phrases)}.",
+                rows=tuple(compared["cell"]),
             )
     clauses, died = [], others[others["died"]]
     if len(layers):
@@ -251,9 +254,9 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
         clauses.append(f"From layer to layer ({_listed(layers['task'])}) S {changed}.")
     if len(looks):
         start, end = (looks[looks["along_steps"] == step] for step in (0, looks["steps"]))
-        rows = changes(end, start, _SETTING, "along_sensitivity")
-        changed = tally(rows["change"], "rises", "falls")
-        clauses.append(f"During the training ({_listed(looks['task'])}) S {changed}.")
+        change = changes(end, start, _SETTING, "along_sensitivity")["change"]
+        does = tally(change, "rises", "falls")
+        clauses.append(f"During the training ({_listed(looks['task'])}) S {does}.")
     if len(died):
         clauses.append(
             f"All units died in {len(died)} of {plural(len(records), 'network')}: the features are "
