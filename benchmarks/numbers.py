@@ -133,6 +133,20 @@ NUMBERS = [
         (GUARD,),
         DECISIONS,
     ),
+    Number(
+        "explain",
+        'wordsens explain minilm "How do I enable it?" "How do I disable it?"',
+        ("docs/explain.md",),
+        (),
+        (WORDS,),
+    ),
+    Number(
+        "audit",
+        "wordsens audit minilm --texts shipped --limit 25",
+        ("docs/audit.md",),
+        (),
+        DECISIONS,
+    ),
     Number("measure", 'wordsens measure "I love her much"', ("README.md",), ()),
     Number(
         "start",
