@@ -109,7 +109,9 @@ def limit(folder: Path) -> None:
     for law in LAWS:
         print(f"| {law} |", *(f"{value:.2f} |" for name, _, value in points if name == law))
     columns = dict(zip(("law", "words n", "predicted S"), zip(*points, strict=True), strict=True))
-    figure = ws.plotting.lines(columns, x="words n", y="predicted S", colour="law", log="xy")
+    title = "Predicted S of softmax attention, by how d grows with n"
+    options = {"x": "words n", "y": "predicted S", "colour": "law", "log": "xy", "title": title}
+    figure = ws.plotting.lines(columns, **options)
     figure.savefig(folder / "limit.png", dpi=130)
 
 

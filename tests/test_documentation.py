@@ -98,6 +98,21 @@ def test_every_page_is_in_the_contents() -> None:
     } == listed
 
 
+def test_links_to_this_repository_name_its_files_and_readme_has_no_others() -> None:
+    """The index page of a package shows README, where relative links lead nowhere."""
+    root, name = DOCS.parent, "wordsens/wordsens"
+    hosts = rf"github\.com/{name}/(?:blob|tree)|raw\.githubusercontent\.com/{name}"
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        links = re.findall(rf"https://(?:{hosts})/main/([^\s)#\"'>]+)", text)
+        lost = [link for link in links if not (root / link).exists()]
+        assert not lost, f"{page.name}: no file {', '.join(lost)}"
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    assert all(
+        target.startswith(("https://", "#")) for target in re.findall(r"\]\(([^)]+)", readme)
+    )
+
+
 @pytest.mark.parametrize("name", commands.COMMANDS)
 def test_every_command_has_its_options_in_the_reference(name: str) -> None:
     page = (DOCS / "cli.md").read_text(encoding="utf-8")

@@ -32,7 +32,7 @@ def test_the_example_of_the_readme(wordsens):
         )
     notes = " ".join(run.out.split())
     assert (
-        "by at most 19.6; the farthest movement found, a lower bound. At most: a certified upper"
+        "at most 19.6, divided by the output's size; a lower bound. At most: a certified upper"
         in notes
     )
 

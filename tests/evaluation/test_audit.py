@@ -10,6 +10,7 @@ import torch
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.evaluation.audit import text_means
+from wordsens.findings.audit import page
 from wordsens.models.function import FunctionModel
 from wordsens.text.whole_words import without
 
@@ -148,7 +149,7 @@ def test_negations_are_compared_only_as_far_as_the_interval_goes():
     assert (difference.value, difference.n) == (pytest.approx(0.155 - 0.75), 6)
     half = 0.01 * math.sqrt(3.5) * 2.5706 / math.sqrt(6)
     assert difference.high - difference.value == pytest.approx(half, rel=1e-4)
-    assert "Do not trust a similarity" in apart.answer[1]
+    assert "Do not rely on similarity" in apart.answer[1]
     turned = made(*texts[::-1]).difference(["negation"], ["content word"])
     assert turned == made(*texts).difference(["negation"], ["content word"])
     assert made(*texts[:4]).difference(["negation"], ["content word"]) is None
@@ -207,3 +208,17 @@ def test_progress_never_falls_and_reaches_its_end(count):
     steps = []
     ws.audit(letters, texts, progress=lambda done, total: steps.append(done / total))
     assert steps == sorted(steps) and steps[-1] == 1
+
+
+def test_a_page_shows_the_texts_that_one_word_changes_most_whole_with_the_measured_words_marked():
+    found = ws.audit(letters, [f"{REVIEW} {'o' * at}" for at in range(8)], words_per_text=2)
+    words = page(found).parts[-1].parts
+    texts = ["".join(getattr(piece, "text", piece) for piece in one.pieces) for one in words]
+    largest = sorted(found.effects.effects, key=lambda effect: -effect.change)
+    order = list(dict.fromkeys(effect.text for effect in largest))[:6]
+    assert texts == [found.effects.texts[number] for number in order]
+    for number, one in zip(order, words, strict=True):
+        marked = [(piece.text, piece.value) for piece in one.pieces if not isinstance(piece, str)]
+        rows = [effect for effect in found.effects.effects if effect.text == number]
+        assert marked == [(effect.word, effect.change) for effect in rows]
+    assert page(found).parts[-1].headline.startswith("6 of 8 texts")

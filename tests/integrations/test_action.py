@@ -1,6 +1,7 @@
 """The GitHub Action: its check step, run as the runner would."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,16 @@ def run_check(folder, **inputs):
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     return run, summary.read_text() if summary.exists() else "", output.read_text()
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["action.yml", "examples/gate.yml", "docs/how-to/gate.md", "CITATION.cff", "CHANGELOG.md"],
+)
+def test_what_names_a_version_names_this_one(path):
+    named = r"wordsens\[minilm\]==|wordsens/wordsens@v|^version: |\A# Changelog\n\n## "
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert set(re.findall(rf"(?:{named})([\d.]+)", text, re.MULTILINE)) == {ws.__version__}
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from wordsens.app.parts import COLOURS
 from wordsens.maps.registry import MAPS
 from wordsens.plotting import svg
 from wordsens.plotting.axes import round_values
-from wordsens.plotting.style import STYLES, styles_of
+from wordsens.plotting.style import MOST_SERIES, STYLES, styles_of
 from wordsens.sweeps.store import as_frame
 
 COLUMNS = {"n": [4, 8, 4, 8], "S": [1.0, 2.0, 1.0, 1.0], "text": ["a", "a", "b", "b"]}
@@ -96,6 +96,16 @@ def test_a_map_has_one_colour_in_every_figure_and_on_the_page(name):
     styles = styles_of({"another": None, "this": name, "third": None})
     assert styles["this"] == (*STYLES[place], False) and len(set(styles.values())) == 3
     assert COLOURS[name][0] == f"var(--c{place})"
+
+
+def test_every_series_of_a_map_has_its_colour_and_a_deep_one_its_mark_in_every_figure():
+    both = styles_of({"two": "drf2", "four": "drf4", "raf": "raf", "heads": "raf(heads=2)"})
+    alone = styles_of({"layer": "minilm layer 3", "four": "drf4"})
+    assert alone["four"] == both["four"] != both["two"]
+    assert both["four"][0] == both["two"][0] and both["heads"][0] == both["raf"][0]
+    assert alone["layer"][0] not in {colour for colour, _ in STYLES[:4]}  # of the paper's maps
+    many = styles_of({place: "raf" if place % 2 else None for place in range(MOST_SERIES)})
+    assert len(set(many.values())) == MOST_SERIES
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ from wordsens.sensitivity.measured import MeasuredMap, MeasuredText, texts_view
 def given_parts(records, tmp_path):
     (run,) = load_runs([write_records(tmp_path, records)])
     parts = part_view(run.parts[0]).parts
-    (table,) = [part for part in parts if isinstance(part, Table) and "given" in part.title]
+    (table,) = [
+        part for part in parts if isinstance(part, Table) and part.title[:10] == "Your texts"
+    ]
     return [part.sentence for part in parts if isinstance(part, Finding)], table.columns
 
 
@@ -69,7 +71,7 @@ def test_the_first_table_has_the_note_and_the_others_fold(everything):
     (run,) = load_runs([everything])
     parts = part_view(run.parts[0]).parts
     first, *others = [
-        part for part in parts if isinstance(part, Table) and "given" not in part.title
+        part for part in parts if isinstance(part, Table) and part.title[:10] != "Your texts"
     ]
     assert first.note and not first.folded and others
     assert all(table.folded and not table.note for table in others)

@@ -99,14 +99,17 @@ def test_one_scale_of_colours_serves_all_texts_from_zero(tmp_path, given):
     assert "lower bound" in attention.legend
 
 
-def test_texts_of_which_few_words_were_searched_make_room_for_whole_ones(tmp_path, given):
-    sampled = given(
-        "five words of which one", words=1, searched=(0,), per_word=(1.0,), upper_per_word=(2.0,)
-    )
-    sampled |= {"swap": None, "swapped_for": None}
+def test_texts_whose_words_were_all_searched_come_first_and_all_are_counted(tmp_path, given):
+    sampled = [
+        given(f"five words {at}", words=1, searched=(0,), per_word=(9.0,), source=f"text {at}")
+        | {"swap": None, "swapped_for": None, "upper_per_word": (10.0,)}
+        for at in range(7)
+    ]
     whole = given("one two", map="raf", words=3)
-    titles = [part.title for part in parts_of(tmp_path, sampled, whole) if isinstance(part, Words)]
-    assert titles == ["RAF (softmax): the command line"]
+    count, *parts = parts_of(tmp_path, *sampled, whole)
+    titles = [part.title for part in parts if isinstance(part, Words)]
+    assert titles[0] == "RAF (softmax): the command line" and len(titles) == 6
+    assert count.startswith("6 of 8 texts")
 
 
 def test_texts_are_counted_once_the_most_sensitive_first_of_texts_and_of_maps(tmp_path, given):

@@ -23,6 +23,6 @@ def test_the_share_that_moves_is_half_the_sum_of_the_differences(attention_recor
     assert table["moved"].tolist() == pytest.approx([0, 0.3, 0])
     assert summary.table(0).sum(numeric_only=True).tolist() == [0]
     most, answers = (finding.sentence for finding in summary.findings)
-    assert "10 % of the attention goes elsewhere, the most of 2 pairs; it is 30 % in" in most
-    assert "row of “love” (I love her  |  I love him: tiny" in most
+    assert "10 % of the attention goes elsewhere, the most of 2 pairs; in the row of “love”" in most
+    assert "row of “love”, 30 % (I love her  |  I love him: tiny" in most
     assert "“yes” from 0.75 to 0.5 and of “no” from 0.25 to 0.5" in answers

@@ -230,7 +230,7 @@ def test_layers_and_looks_have_rows_of_their_own():
     assert layers["factor"][0].value == pytest.approx(2, rel=1e-2)
     assert layers["draws"].sum() + looks["draws"].sum() == 5 + 2 * 5
     assert [one.value for one in looks["S"]] == pytest.approx([2, 4])
-    assert looks["flips told"].isna().all()
+    assert looks["flips detected"].isna().all()
     (sentence,) = sentences(records)
     assert "From layer to layer (one word decides) S grows in 1 of 1 setting" in sentence
     assert "During the training (one word decides) S rises in 1 of 1 setting" in sentence

@@ -116,7 +116,10 @@ def test_findings_and_rows_say_how_many_words_each_map_notices():
     assert "RF 4 (" in never.sentence and "1e-9" in never.sentence and "RF 0.5 " in growth.sentence
     assert len(enough.rows) == len(never.rows) == len(growth.rows) == 40
     few = _summary({key: value for key, value in dense.items() if key[1] < 16})
-    assert "RF more than were tried" in few.headline and few.table()["words"].isna().all()
+    assert (
+        "RF more than the largest number tried" in few.headline
+        and few.table()["words"].isna().all()
+    )
     once = _summary({("rf", 1, 0): 2.0, ("rf", 1, 1): 0.1, ("rf", 1, 2): 0.1})
     assert once.table()["words"].isna().all()  # one draw notices, two do not
 

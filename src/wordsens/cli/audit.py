@@ -90,6 +90,8 @@ def audit(
 
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --html audit.html
     """
+    from wordsens.findings.audit import page
+
     if output != _OUTPUTS[0] and chosen.model is None:
         raise InputError(
             "--output probabilities needs the model itself; a function or an endpoint gives "
@@ -113,7 +115,7 @@ def audit(
     if out is not None:
         found.save(out)
     view = found.view()
-    write_page(html, "audit", f"Which words move {found.effects.model}?", view)
+    write_page(html, "audit", f"Which words move {found.effects.model}?", page(found))
     document = {"seed": seed, **found.to_dict()}
     return Answer(document=document, view=view, error=unmet(found.failures))
 

@@ -1,16 +1,21 @@
-"""What an audit says: its answer, at most three findings, and its table."""
+"""What an audit says: its answer, at most three findings, and its table; on a page texts."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from wordsens.display.numbers import as_sentences, column, percent, plural
-from wordsens.display.view import Table, View
+from wordsens.display.view import ColouredWord, Table, View, Words
 from wordsens.evaluation.audit import LEAST_TEXTS, Audit, mean_change
 from wordsens.evaluation.length import LengthAdvice
+from wordsens.evaluation.word_effects import WordEffects
 from wordsens.findings.length import answer as length_answer
 from wordsens.intervals import ends
 from wordsens.text.english import PLACES
 
 _VERBS = {"delete": "deleting", "mask": "masking"}
+
+# How many texts a page shows.
+_TEXTS = 6
 
 # Two kinds of words, each with its name, and what to do where the first counts for less, and for
 # more. Places are compared within one kind of word: the kinds are not spread evenly over a text.
@@ -18,13 +23,13 @@ _COMPARED = (
     (
         ("a negation", ["negation"]),
         ("a content word", ["content word"]),
-        "Do not trust a similarity to tell a statement from its opposite; “wordsens check” "
+        "Do not rely on similarity to distinguish a statement from its opposite; “wordsens check” "
         "measures it.",
         "",
     ),
     (
         ("a content word in the first fifth of a text", ["content word", PLACES[0]]),
-        ("one in the last", ["content word", PLACES[2]]),
+        ("one in the last fifth", ["content word", PLACES[2]]),
         "Content words count for more at the end: do not hide what matters at the beginning.",
         "Content words count for more at the beginning: do not hide what matters at the end.",
     ),
@@ -40,20 +45,54 @@ def view(audit: Audit) -> View:
         f"{column([mean_change(words)], '%')[0]} of its size ({plural(len(words), 'word')} of "
         f"{plural(len(audit.sources), 'text')})."
     )
-    few = f"No finding: a difference takes {LEAST_TEXTS} texts or more with both kinds of words."
-    findings = [*_advice(audit.advice), *_differences(audit)] or [few]
-    masked = "; the mask token itself moves a model too" * (audit.removal == "mask")
+    findings = [*_advice(audit.advice), *_differences(audit)] or [
+        f"No comparison: it takes {LEAST_TEXTS} texts or more that have both kinds of words."
+    ]
+    masked = "; the mask token itself also changes the output" * (audit.removal == "mask")
     note = (
-        f"Removal: the change of the output by {_VERBS[audit.removal]} the word, over the output's "
-        f"size: the mean over texts [95 % confidence interval]{masked}."
+        f"Removal: the change of the output by {_VERBS[audit.removal]} one word, divided by the "
+        f"output's size; mean over texts [95 % confidence interval]{masked}."
     )
     lengths = f"No advice on length: {audit.no_advice}"
     if audit.advice is not None:
         title = "Median cosine distance of the two versions of a passage, by its length"
         lengths = Table(title, audit.advice.columns(), folded=True)
-    parts = (*findings, Table("", audit.columns(), {"removal": "%"}, note), lengths)
-    headline = " ".join((headline, *map(as_sentences, _omissions(audit))))
-    return View(headline, parts, failures=audit.failures, notes=audit.effects.notes)
+    return View(
+        " ".join((headline, *map(as_sentences, _omissions(audit)))),
+        (*findings, Table("", audit.columns(), {"removal": "%"}, note), lengths),
+        failures=audit.failures,
+        notes=audit.effects.notes,
+    )
+
+
+def page(audit: Audit) -> View:
+    """The view with the texts that one word changes most: whole, the measured words in colour."""
+    effects, verb = audit.effects, _VERBS[audit.removal]
+    largest = sorted(effects.effects, key=lambda effect: -effect.change)
+    numbers = list(dict.fromkeys(effect.text for effect in largest))[:_TEXTS]
+    legend = f"times the output's size: its change by {verb} the word; grey: not measured"
+    words = [
+        Words(
+            audit.sources[number],
+            _pieces(effects, number),
+            largest[0].change,
+            legend * (number == numbers[0]),
+        )
+        for number in numbers
+    ]
+    title = f"{len(words)} of {plural(len(audit.sources), 'text')}, the largest change first"
+    found = view(audit)
+    return replace(found, parts=(*found.parts, View(title, tuple(words))))
+
+
+def _pieces(effects: WordEffects, number: int) -> tuple[ColouredWord | str, ...]:
+    text, stop, pieces = effects.texts[number], 0, []
+    for effect in effects.effects:
+        if effect.text == number:
+            about = percent(effect.change)
+            pieces += [text[stop : effect.start], ColouredWord(effect.word, effect.change, about)]
+            stop = effect.end
+    return (*pieces, text[stop:])
 
 
 def _omissions(audit: Audit) -> Iterator[str]:
@@ -86,14 +125,15 @@ def _advice(advice: LengthAdvice | None) -> Iterator[str]:
 
 def _differences(audit: Audit) -> Iterator[str]:
     """Each two kinds of words, as far as their texts allow to compare them."""
+    verb = _VERBS[audit.removal]
     for (name, first), (other, second), less, more in _COMPARED:
         if found := audit.difference(first, second):
             one, two, difference = found
             low, high = ends(difference)
             claim = less if high < 0 else more if low > 0 else "No difference is claimed."
             sentence = (
-                f"{_VERBS[audit.removal].capitalize()} {name} changes the output by "
-                f"{percent(one.value)} of its size; {other}, by {percent(two.value)} (difference "
+                f"{verb.capitalize()} {name} changes the output by {percent(one.value)} of its "
+                f"size; {verb} {other}, by {percent(two.value)} (difference "
                 f"{column([difference], '%')[0]}, {difference.n} texts). {claim}"
             )
             yield sentence.rstrip()

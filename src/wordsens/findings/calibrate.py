@@ -112,7 +112,8 @@ def _chart(calibration: Calibration) -> Chart:
         for limit in limits
     ]
     upper = (
-        f"upper limit of the share of opposites that pass ({calibration.confidence:g} confidence)"
+        "upper limit of the share of opposites accepted "
+        f"({percent(calibration.confidence)} confidence)"
     )
     options = {
         "x": "limit",
@@ -123,6 +124,7 @@ def _chart(calibration: Calibration) -> Chart:
         "limits": (0, 1),
         "guides": {f"budget {calibration.budget:g}": [(calibration.budget, None)]},
         "labels": {"limit": upper, "kept": "share of near-duplicates kept"},
+        "title": f"Near-duplicates that {calibration.model} keeps under each budget",
         "caption": "Each budget at its smallest threshold; 0 where no threshold keeps it. Bands: "
         "95 % confidence intervals.",
     }

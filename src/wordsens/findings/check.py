@@ -116,6 +116,7 @@ def _chart(check: Check) -> Chart:
             "threshold": f"threshold on the {_score(check)} of the two texts",
             "accepted": "share of the pairs accepted as the same",
         },
+        "title": f"Pairs that {check.model} accepts at each threshold",
         "caption": "Each curve: the share of the pairs accepted at a threshold. Accepted "
         "opposites are false hits.",
     }

@@ -154,8 +154,9 @@ def _chart(collisions: Collisions) -> Chart:
             "threshold": f"threshold ({collisions.score})",
             "share": "share of questions that hit",
         },
-        "caption": "Questions in the cache by colour. Bands: up to the upper limit of the share in "
-        f"truth, at {percent(collisions.confidence)} confidence.",
+        "title": f"Questions that hit the cache at each threshold of {collisions.model}",
+        "caption": "Colours: the number of questions in the cache. Bands: up to the upper limit of "
+        f"the share, at {percent(collisions.confidence)} confidence.",
     }
     names = ("threshold", "share", "limit", "cache", "use")
     return Chart("lines", dict(zip(names, zip(*rows, strict=True), strict=True)), options)

@@ -104,7 +104,7 @@ class AttentionPair(Result):
 
     @property
     def difference(self) -> Float[Tensor, "n n"] | None:
-        """The second text's weights less the first's; None for texts of different length."""
+        """The second text's weights minus the first's; None for texts of different length."""
         first, second = self.weights
         return second - first if first.shape == second.shape else None
 

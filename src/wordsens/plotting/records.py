@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from wordsens.errors import InputError, argument, require_choice
 from wordsens.intervals import power_law
 from wordsens.plotting.figures import label_of, lines
-from wordsens.plotting.style import BARS, MOST_SERIES, StyledFigure, StyleFile, in_style
-from wordsens.sweeps.study import means, rank, varying_columns
+from wordsens.plotting.style import MOST_SERIES, StyledFigure, StyleFile, in_style
+from wordsens.sweeps.study import BARS, means, rank, varying_columns
 from wordsens.sweeps.sweep import finished_of_one
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def series_along(
     if by is None:
         varying = varying_columns(done, besides=(x, *_OF_MAP))
         by = [name for name in varying if done.groupby(x)[name].nunique(dropna=False).max() > 1]
+        by = by or ["map"] * ("map" in known)
     numbers = pd.to_numeric(done[y], errors="coerce")
     done = done.assign(**{y: numbers}).dropna(subset=[x, y])
     if done.empty:

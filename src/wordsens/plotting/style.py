@@ -44,8 +44,6 @@ MOST_SERIES = 2 * len(STYLES)
 # The colour of guide lines.
 GUIDE = "#777777"
 
-BARS = "Marks are means over draws; bars are 95 % confidence intervals."
-
 _OURS = Path(__file__).with_name("wordsens.mplstyle")
 
 # The style in which figures are drawn.
@@ -114,26 +112,41 @@ def styled(draw: Drawing) -> Drawing:
 def styles_of(maps: Mapping[Any, str | None]) -> dict[Any, Style]:
     """A style for each series, given with the map of its records or None; no two are alike.
 
-    The first series of a map of the registry has the map's own colour; the others take those that
-    are left.
+    A map of the registry has its own colour and mark; a deeper one, and the other series of a map,
+    have its colour and other marks. Series of no such map take what is left.
 
     Raises:
         InputError: more series than a figure can tell apart.
 
-    >>> list(styles_of({"a": "drf2", "b": "rf", "c": "drf4"}).values())[:2]
-    [('#D55E00', 's', False), ('#0072B2', 'o', False)]
+    >>> list(styles_of({"a": "drf2", "b": "drf4", "c": "rf"}).values())
+    [('#D55E00', 's', False), ('#D55E00', 'D', True), ('#0072B2', 'o', False)]
     """
     if len(maps) > MOST_SERIES:
         raise InputError(
             f"{argument('colour')} gives {len(maps)} series, but a figure tells at most "
             f"{MOST_SERIES} apart; choose some, and draw several figures"
         )
-    of_map = dict(zip(MAPS, STYLES, strict=False))
-    free = [(*style, hollow) for hollow in (False, True) for style in STYLES]
-    chosen = {}
+    chosen: dict[Any, Style | None] = {}
     for series, name in maps.items():
-        style = (*of_map.get(base_name(name or ""), ("", "")), False)
-        if style in free:
-            chosen[series] = style
-            free.remove(style)
-    return {series: chosen.get(series) or free.pop(0) for series in maps}
+        own = (style for style in _of_map(name or "") if style not in chosen.values())
+        chosen[series] = next(own, None)
+    # Beside maps of the registry the colours of the least common ones come first.
+    left = STYLES[::-1] if any(maps.values()) else STYLES
+    styles = [(*style, hollow) for hollow in (False, True) for style in left]
+    free = (style for style in styles if style not in chosen.values())
+    return {series: style or next(free) for series, style in chosen.items()}
+
+
+def _of_map(name: str) -> list[Style]:
+    """The styles in the colour of a map of the registry, its own first; of a deep one the mark of
+    its depth."""
+    colours = dict(zip(MAPS, STYLES, strict=False))
+    base = base_name(name)
+    if base not in colours:
+        return []
+    colour, mark = colours[base]
+    depth = int(name.partition("(")[0].removeprefix(base) or 2)
+    marks = [other for _, other in STYLES]
+    first = (marks.index(mark) + depth - 2) % len(marks)
+    turned = marks[first:] + marks[:first]
+    return [(colour, each, each != mark) for each in turned]

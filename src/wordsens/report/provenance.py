@@ -62,19 +62,19 @@ def _origin(run: Run, name: str) -> list[Any]:
         *((fact, _values(run, column)) for fact, column in _COLUMNS.items()),
         ("libraries", _values(run, "libraries", _versions)),
         ("started", " to ".join(dict.fromkeys((began[0], began[-1])))),
-        ("computed for", f"{minutes:.1f} minutes of one process's time"),
-        *(("passed over", line) for line in run.unread),
+        ("computing time", f"{minutes:.1f} minutes of one process's time"),
+        *(("skipped", line) for line in run.unread),
     ]
     commands = [
         Code(
-            f"Typed on {each.get('started', 'an unknown day')}",
+            f"Command of {each.get('started', 'an unknown day')}",
             shlex.join(["wordsens", *map(str, each["arguments"])]),
         )
         for each in run.commands
     ]
-    specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
     known = [fact for fact in facts if fact[1]]
     table = Table.of_rows(name, ("what", "value"), known, most=len(known))
+    specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
     return [*commands, table, *specs]
 
 

@@ -63,12 +63,12 @@ def _given(records: Sequence[Any]) -> list[Any]:
         "predicted for": list(map(_predicted_for, ordered)),
     }
     note = (
-        "S: the farthest movement found when one word's vector moves by at most the radius, a "
-        "lower bound. At most: an upper bound. Predicted: theory for large d, not a bound. "
-        "Converged: the share of words whose search ended at a local maximum."
+        "S: the largest change of the output found when one word's vector moves by at most the "
+        "radius, divided by the output's size; a lower bound. At most: an upper bound. Predicted: "
+        "theory for large d, not a bound. Converged: the share of words whose search ended at a "
+        "local maximum."
     )
-    units = {"converged": "%"}
-    table = compact(Table("Texts that were given", columns, units, note, coloured=("S",)))
+    table = compact(Table("Your texts", columns, {"converged": "%"}, note, coloured=("S",)))
     values: dict[Any, list[tuple[str, float]]] = {}
     for record in records:
         values.setdefault(record.get("text_content"), []).append((record["map"], record["value"]))
@@ -98,6 +98,10 @@ def failed_table(runs: Sequence[Run]) -> Table:
         for record in run.failed
     ]
     total = sum(len(run.records) for run in runs)
-    title = f"{len(rows):,} of {total:,} measurements failed"
-    note = "No number here stands for them; the same command tries them again."
-    return Table.of_rows(title, ("run", "cell", "error"), rows, note=note, most=5)
+    return Table.of_rows(
+        f"{len(rows):,} of {total:,} measurements failed",
+        ("run", "cell", "error"),
+        rows,
+        note="No number on this page includes them. Run the same command to try them again.",
+        most=5,
+    )

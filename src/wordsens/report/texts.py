@@ -17,10 +17,8 @@ _LEGEND = "or more times the output's size (S, a lower bound); one scale for all
 
 
 def texts_section(runs: Sequence[Run]) -> View:
-    """The texts of every run whose records hold words, given ones first, then reviews, the most
-    sensitive of each first; a text under all its maps, the most sensitive first.
-
-    Where some texts were searched whole, texts of which few words were searched are left out.
+    """The texts of every run whose records hold words, given ones first, then reviews; of each kind
+    those whose words were all searched first, then the most sensitive. A text under all its maps.
     """
     known = [
         (run.name, record)
@@ -29,9 +27,9 @@ def texts_section(runs: Sequence[Run]) -> View:
         for record in part.done
         if record.get("per_word")
     ]
-    whole = [pair for pair in known if pair[1].get("words") == pair[1].get("n")]
     texts: dict[tuple[str, str, str], list[Any]] = {}
-    for run, record in sorted(whole or known, key=lambda pair: -max(pair[1]["per_word"])):
+    known.sort(key=lambda pair: -max(pair[1]["per_word"]))
+    for run, record in sorted(known, key=lambda pair: pair[1].get("words") != pair[1].get("n")):
         text = record.get("text", "given"), record.get("source") or record["cell"], run
         texts.setdefault(text, []).append(record)
     kinds = sorted(texts, key=lambda text: (text[0] != "given", text[0] != "reviews"))
@@ -40,7 +38,7 @@ def texts_section(runs: Sequence[Run]) -> View:
         for record in texts[text]:
             parts += _coloured(record, f"{text[-1]}: " * (len(runs) > 1), legend=not parts)
     if len(texts) > TEXTS:
-        parts.insert(0, f"{TEXTS} of {len(texts):,} texts, the most sensitive.")
+        parts.insert(0, f"{TEXTS} of {len(texts):,} texts, the most sensitive first.")
     return View("Words in colour", tuple(parts))
 
 
@@ -70,7 +68,7 @@ def _coloured(record: Any, run: str, *, legend: bool) -> tuple[Words, Table]:
         rows.append({"word": text, **row})
     rows.sort(key=lambda row: -row["S"])
     left = record["n"] - len(places)
-    skipped = f"{left:,} of {record['n']:,} words were not measured: without a colour." * bool(left)
+    skipped = f"{left:,} of {record['n']:,} words were not measured; they are grey." * bool(left)
     title = f"{run}{map_title(record['map'])}"
     words = Words(
         ": ".join(filter(None, (title, record.get("source")))),

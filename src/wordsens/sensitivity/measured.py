@@ -246,14 +246,14 @@ def _meaning(measured: Sequence[MeasuredMap]) -> str:
     sizes = dict.fromkeys(f"{radius:.3g}" for radius in (min(radii), max(radii)))
     certified = {result.rigor for result in results if result.upper is not None} == {CERTIFIED}
     sentences = {
-        "S: how far the output moves, divided by its size, when one word's vector moves by at most "
-        f"{' to '.join(sizes)}; the farthest movement found, a lower bound.": True,
+        "S: the largest change of the output found when one word's vector moves by at most "
+        f"{' to '.join(sizes)}, divided by the output's size; a lower bound.": True,
         "At most: a certified upper bound.": certified,
         "Predicted: theory for large d, not a bound.": any(each.predicted for each in measured),
         "S/radius at 0: the limit as the radius shrinks.": any(
             each.small_radius for each in measured
         ),
-        "Real word: the word of the vocabulary that moves the output most in its place.": any(
+        "Real word: the replacement from the vocabulary that changes the output most.": any(
             each.swaps for each in measured
         ),
     }

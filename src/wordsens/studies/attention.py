@@ -170,18 +170,22 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     title, table = max(tables.items(), key=lambda item: item[1]["moved"].mean())
     top = table.loc[table["moved"].idxmax()]
     most = f", the most of {len(tables)} pairs" if len(tables) > 1 else ""
-    sentence = (
+    yield Finding(
         f"When a word changes, {percent(fmean(table['moved']))} of the attention goes "
-        f"elsewhere{most}; it is {percent(top['moved'])} in the row of “{top['row']}” ({title})."
+        f"elsewhere{most}; in the row of “{top['row']}”, {percent(top['moved'])} ({title}).",
+        rows=tuple(records["cell"]),
     )
-    yield Finding(sentence, rows=tuple(records["cell"]))
     for record in records.dropna(subset="probabilities").head(2).to_dict("records"):
         before, after = torch.tensor(record["probabilities"]).view(2, -1).tolist()
-        answers = zip(record["answers"], before, after, strict=True)
-        clauses = [f"“{name}” from {number(a)} to {number(b)}" for name, a, b in answers]
-        sentence = "One word in the prompt moves the probability of the answer"
-        sentence += f" {' and of '.join(clauses)} ({record['model']})."
-        yield Finding(sentence, rows=(record["cell"],))
+        clauses = [
+            f"“{name}” from {number(a)} to {number(b)}"
+            for name, a, b in zip(record["answers"], before, after, strict=True)
+        ]
+        yield Finding(
+            "One word in the prompt changes the probability of the answer "
+            f"{' and of '.join(clauses)} ({record['model']}).",
+            rows=(record["cell"],),
+        )
 
 
 def figures(records: pd.DataFrame) -> dict[str, Any]:
@@ -202,6 +206,6 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note="Moved: half the sum of a row's absolute differences, the share of its attention that "
-    "goes elsewhere. Nothing is searched for.",
+    note="Moved: the share of a row's attention that goes elsewhere, half the sum of its absolute "
+    "differences. No search is involved.",
 )

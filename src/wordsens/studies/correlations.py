@@ -19,6 +19,7 @@ from wordsens.sweeps.measurement import (
     measure_sensitivity,
 )
 from wordsens.sweeps.study import (
+    BARS,
     INTERVALS,
     Preset,
     Study,
@@ -148,20 +149,23 @@ def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
     least, most = known.min(), known.max()
     if least < most:
         along = changes(records[known == most], records[known == least], _SETTING, relative=True)
-        phrases = map(_along, along.to_dict("records"))
-        sentence = f"When the mean cosine of the words rises from {least:g} to {most:g}, S of "
-        rows = tuple(records["cell"][known.isin((least, most))])
-        yield Finding(f"{sentence}{'; '.join(phrases)}.", "Factors of paired draws.", rows)
+        phrases = "; ".join(map(_along, along.to_dict("records")))
+        yield Finding(
+            f"When the mean cosine of the words rises from {least:g} to {most:g}, S of {phrases}.",
+            "Factors over paired draws.",
+            tuple(records["cell"][known.isin((least, most))]),
+        )
     others = tables[TABLE].dropna(subset=BEYOND)
     if len(others):
         apart = others[others[BEYOND].map(side) != 0].to_dict("records")
         named = [f"{map_title(row['map'])}, {row['texts']}: {row[BEYOND]}" for row in apart]
         listed = "; ".join([tally(others[BEYOND], "larger", "smaller"), *named])
-        sentence = (
-            "Repeated words and real texts, compared with equally correlated words of the same "
-            f"mean cosine: S is {listed}."
+        yield Finding(
+            "Compared with equally correlated words of the same mean cosine, S of repeated words "
+            f"and real texts is {listed}.",
+            "S of equally correlated words is interpolated.",
+            tuple(records["cell"]),
         )
-        yield Finding(sentence, "The latter is interpolated.", tuple(records["cell"]))
 
 
 def _along(row: Mapping[str, Any]) -> str:
@@ -176,7 +180,6 @@ def _along(row: Mapping[str, Any]) -> str:
 def figures(records: Any) -> Mapping[str, Any]:
     """S against the words' measured mean cosine, a panel per map."""
     from wordsens.plotting.figures import lines
-    from wordsens.plotting.style import BARS
 
     rows = _rows(records)
     whole = rows["text"].isin((CORRELATED, "repeated"))
@@ -188,7 +191,7 @@ def figures(records: Any) -> Mapping[str, Any]:
         panel=["map", "n"],
         limits=(0.0, None),
         share_y=False,
-        labels={"mean cosine": "mean cosine of two words", "S": STUDY.value},
+        labels={"mean cosine": "mean cosine between two words", "S": STUDY.value},
         title="Word sensitivity against the words' mean cosine",
         caption=f"{BARS} Every panel has its own scale.",
     )
@@ -206,7 +209,7 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note=f"S: a lower bound, means over draws, {INTERVALS}; beyond equally "
-    "correlated words: their S is interpolated. Mean cosine: of two different rows, measured.",
+    note=f"S: a lower bound, means over draws, {INTERVALS}. {BEYOND}: the difference from their "
+    "interpolated S. Mean cosine: between two different rows, measured.",
     value="word sensitivity S",
 )

@@ -26,6 +26,7 @@ from wordsens.sensitivity.replacements import row_removal
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.measurement import mean_cosine
 from wordsens.sweeps.study import (
+    BARS,
     INTERVALS,
     Preset,
     Study,
@@ -244,7 +245,7 @@ def preset(
     random = {**common, "text": {"kind": "gaussian"}, "d": size["d"]}
     lengths = [n for n in size["n"] if texts_at_least(source, n, seed=seed, most=1)]
     notices = [
-        f"no text has {n} words: Gaussian texts are measured alone"
+        f"no text has {n} words: only Gaussian texts are measured"
         for n in size["n"]
         if n not in lengths
     ]
@@ -265,7 +266,7 @@ def preset(
         ]
     else:
         notices.append(
-            f"no text has {longest} words and more: words in front and behind are not measured"
+            f"no text has {longest} words or more: words before and after a word are not measured"
         )
     return grids, [*notices, *more]
 
@@ -317,7 +318,7 @@ def tables(records: pd.DataFrame) -> Tables:
         "Trained model: S of one word over the layers": _growth(trained),
         "Random transformers, every layer": means(random, _LAYERS, _MEASURES),
         "Trained model, every layer": means(trained, _LAYERS, _MEASURES),
-        "Words in front and behind": means(
+        "Words before and after": means(
             around, [*_CURVE, "front", "behind"], {"S": "value", "average": "average"}
         ),
     }
@@ -388,23 +389,23 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
         texts = " and ".join(growth["text"].unique())
         s = tally(growth["exponent"], "grows", "falls")
         average = tally(growth["exponent of the average"], "grows", "falls")
-        sentence = (
+        yield Finding(
             f"From layer {random['layer'].min()} to {random['layer'].max()} of random transformers "
             f"({texts}), S of one word {s}. The change by a random move of the same length "
-            f"{average}."
+            f"{average}.",
+            rows=tuple(random.merge(growth[_CURVE])["cell"]),
         )
-        yield Finding(sentence, rows=tuple(random.merge(growth[_CURVE])["cell"]))
     last = trained[trained["layer"] == trained.groupby("model")["layer"].transform("max")]
     twin = last["random_weights"].astype(bool)
     keys = ["model", "text", "n"]
     factors = changes(last[~twin], last[twin], keys, relative=True)
     if len(factors):
         phrases = factors.apply("{0.model} {0.change} on {0.text} of {0.n} rows".format, axis=1)
-        sentence = (
+        yield Finding(
             "S of one word after the last layer of a trained model, divided by S of the same "
-            f"architecture with random weights: {'; '.join(phrases)}."
+            f"architecture with random weights: {'; '.join(phrases)}.",
+            rows=tuple(last.merge(factors[keys])["cell"]),
         )
-        yield Finding(sentence, rows=tuple(last.merge(factors[keys])["cell"]))
     sides = _sides(around)
     keys = [*_LAYERS, "side"]
     sides["most"] = sides.groupby(keys)["words"].transform("max")
@@ -413,9 +414,11 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     if len(factors):
         phrase = "{0.architecture}, layer {0.layer}, {0.most} {0.side} ({0.text}): ×{0.change}"
         phrases = factors.apply(phrase.format, axis=1)
-        sentence = f"More words around a word multiply its S: {'; '.join(phrases)}."
         compared = pd.concat([few, many]).merge(factors[keys])
-        yield Finding(sentence, rows=tuple(compared["cell"].unique()))
+        yield Finding(
+            f"More words around a word multiply its S: {'; '.join(phrases)}.",
+            rows=tuple(compared["cell"].unique()),
+        )
 
 
 # Series in the colour of attention, with its name: of stacks the one that is nothing else.
@@ -426,7 +429,6 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     """`depth`: random architectures; `depth-average`: their average case; `depth-model`;
     `depth-context`."""
     from wordsens.plotting import lines
-    from wordsens.plotting.style import BARS
 
     random, trained, around = parts(records)
     s, average, change = "sensitivity S", "average change", "change over the features' norm"
@@ -437,10 +439,15 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     sides["text"] = sides["side"] + ", " + sides["text"]
     context = means(sides, ["architecture", "text", "n", "words"], {s: "value"})
     drawn = {
-        "depth": ("One word over the layers of random transformers", curves, "layer", s),
-        "depth-average": ("A random move of one word over the layers", curves, "layer", average),
-        "depth-model": ("One word over the layers of a trained model", model, "layer", change),
-        "depth-context": ("S of a word by the words around it", context, "words", s),
+        "depth": ("S of one word by layer: random transformers", curves, "layer", s),
+        "depth-average": (
+            "Change by a random move of one word, by layer",
+            curves,
+            "layer",
+            average,
+        ),
+        "depth-model": ("Change by one word, by layer: a trained model", model, "layer", change),
+        "depth-context": ("S of a word against the number of words around it", context, "words", s),
     }
     return {
         name: lines(

@@ -372,7 +372,9 @@ def preset(
             if keys["sample"] <= keys["held_out"]:
                 grids.append(_grid(keys, published, ["alignment"]))
             else:
-                notices.append(f"{few} texts are short: no {name}, N = {least}, as published")
+                notices.append(
+                    f"only {few} short texts: {name} as published, N = {least}, is left out"
+                )
     if not isinstance(source, DatasetText):
         gaussian = ({**size, "map": name, "n": n, "labels": "linear"} for name, n in MAPS_AND_WORDS)
         grids += [_grid(keys, "gaussian", _OBJECTIVES) for keys in gaussian]
@@ -487,21 +489,24 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
         noticed.append(f"{map_title(name)} on {text_title(text)} in {most} of {len(shares)}")
     named = ", ".join(f"{label} of {text}" for text, label in labels.items())
     yield Finding(
-        "One word could be changed so that a model that had just learned the text notices, and "
-        f"gives the new label, in most samples: {', '.join(noticed)} settings. γ is below "
-        f"{LIMIT:g}: the model before hardly distinguished the two texts. Labels: {named}.",
+        "In most samples one word could be changed so that a model that has just learned the "
+        f"text notices, and gives the new label: {', '.join(noticed)} settings. γ is below "
+        f"{LIMIT:g}: before the update the model hardly distinguished the two texts. Labels: "
+        f"{named}.",
         rows=searched,
     )
     if clauses := "; ".join(_correlations(whole)):
-        sentence = "Rank correlation of the error after one changed word with the alignment F of"
-        sentence = f"{sentence} the features, over all changed texts: {clauses}."
-        yield Finding(sentence, rows=tuple(whole["cell"]))
+        yield Finding(
+            "Rank correlation between the error after one changed word and the alignment F of the "
+            f"features, over all changed texts: {clauses}.",
+            rows=tuple(whole["cell"]),
+        )
     compared = []
     for name, shares in rows.groupby("map", sort=False)[_BROKEN]:
         sides = tally(shares, "most samples lie below", "most lie above", none=0.5)
         compared.append(f"For {map_title(name)} {sides}.")
     yield Finding(
-        f"With γ below {LIMIT:g}, theory leaves fully connected random features an error of at "
+        f"With γ below {LIMIT:g}, theory gives fully connected random features an error of at "
         f"least {LEAST_ERROR:.2f}, (2 − {LIMIT:g})², in the limit of wide layers and many words. "
         f"{' '.join(compared)}",
         rows=searched,
@@ -556,12 +561,13 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
                 colour="objective",
                 about="about",
                 labels=_AIMS
-                | {"gamma": "γ of the model before", "value": "error on the changed text"},
+                | {"gamma": "γ before the update", "value": "error on the changed text"},
                 title=f"Error on the changed text: {text_title(text)}",
-                caption="Each mark is a text that the model had just learned, with one word "
-                "changed so that its label flips; below 1 the model notices. Dotted: the least "
-                "error that theory leaves RF in the limit. Marks drawn at the edge, "
-                f"beyond γ = {_MOST_GAMMA:g} or an error of {_MOST_ERROR:g}: {outside}.",
+                caption="Each mark is a text that the model has just learned, with one word "
+                "changed so that its label flips; an error below 1 means that the model notices. "
+                "Dotted: RF's least error in theory, in the limit of wide layers and many words. "
+                f"Marks beyond γ = {_MOST_GAMMA:g} or an error of {_MOST_ERROR:g}, drawn at the "
+                f"edge: {outside}.",
                 **common,
             )
         if len(frontier):
@@ -574,9 +580,10 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
                 colour="N",
                 labels={"limits": "limit on γ", "least_errors": "least error"},
                 title=f"Least error under a limit on γ: {text_title(text)}",
-                caption="Medians over samples of the least error found with γ below a limit: less "
-                "may be possible. Dotted: the least error that theory leaves RF in the limit. "
-                "Bars, with six samples or more: 95 % confidence intervals.",
+                caption="Marks are medians over samples of the least error found with γ below a "
+                "limit; smaller errors may exist. Bars, for six samples or more: 95 % "
+                "confidence intervals. Dotted: RF's least error in theory, in the limit of "
+                "wide layers and many words.",
                 **common,
             )
     return drawn
@@ -590,7 +597,7 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note=f"N: texts learned. F: feature alignment. Err: the median least error found with γ below "
+    note=f"N: training texts. F: feature alignment. Err: the median least error found with γ below "
     f"{LIMIT:g}; shares of samples below 1 (noticed) and {LEAST_ERROR:g} (theory): [95 % "
     "confidence interval], exact binomial. Below bound: errors below their finite-sample bound. "
     "Err as published: how much [CLS] as word 0 and padding as words change the error of the "

@@ -22,6 +22,7 @@ from wordsens.sweeps.measurement import (
     measure_sensitivity,
 )
 from wordsens.sweeps.study import (
+    BARS,
     Preset,
     Study,
     Tables,
@@ -171,7 +172,7 @@ def preset(
     if all(grid["text"]["kind"] == "gaussian" for grid in grids):
         raise InputError(
             f"{argument('texts')} (={getattr(source, 'path', None)!r}) has no text of "
-            f"{PRESETS[scale][-1]['n'][1]} words or more, so S cannot be followed over n; give "
+            f"{PRESETS[scale][-1]['n'][1]} words or more, so S cannot be measured against n; give "
             "longer texts"
         )
     return grids, notices
@@ -355,14 +356,21 @@ def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
     compared = defined[defined["map"].isin(("raf", "rf"))].merge(pairs[_SIZE])
     fitted = tables[SERIES].dropna(subset="exponent")
     if len(pairs):
-        known = f"Lower bounds by search, means over draws, d = {_span(pairs['d'])}."
-        yield Finding(_contrast(pairs), known, tuple(compared["cell"]))
+        yield Finding(
+            _contrast(pairs),
+            f"Lower bounds by search, means over draws, d = {_span(pairs['d'])}.",
+            tuple(compared["cell"]),
+        )
     if len(fitted):
-        known = "Least squares on logarithms with 95 % confidence intervals."
-        yield Finding(_trends(fitted), known, tuple(defined.merge(fitted[keys])["cell"]))
+        yield Finding(
+            _trends(fitted),
+            "Least squares on logarithms with 95 % confidence intervals.",
+            tuple(defined.merge(fitted[keys])["cell"]),
+        )
     if len(pairs):
-        known = "Multiplications in products of matrices."
-        yield Finding(_costs(pairs), known, tuple(compared["cell"]))
+        yield Finding(
+            _costs(pairs), "Multiplications in products of matrices.", tuple(compared["cell"])
+        )
 
 
 _SIZE = ["text", "d", "n"]
@@ -465,7 +473,6 @@ def _family(name: str) -> str:
 def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
     """S against n on logarithmic axes, a panel per kind of text."""
     from wordsens.plotting.figures import label_of, lines
-    from wordsens.plotting.style import BARS
 
     ends = [mean.value if mean.high is None else mean.high for mean in points["S"]]
     tallest = _TALLEST_BAND * max([*ends, *points["predicted"].dropna()])
@@ -493,8 +500,9 @@ def _figure(points: Any, keys: Sequence[str], title: str) -> Any:
             label += f": exponent {'; '.join(listed)}"
         labels[name] = label
     caption = (
-        f"{BARS} S: a lower bound. Solid: fitted power laws; exponents on {' and '.join(titles)}. "
-        "Shaded: up to the upper bound, as far as the panel reaches. Dashed: theory, no bound"
+        f"{BARS} S is a lower bound. Solid: fitted power laws, with their exponents for "
+        f"{' and '.join(titles)}. Shaded: up to the upper bound, within the panel. Dashed: theory, "
+        "not a bound"
     )
     if names := points["map"][points["lengths not compared"] > 0].unique().tolist():
         caption += f" (not compared at such sizes: {', '.join(map(map_title, names))})"
@@ -527,8 +535,8 @@ STUDY = Study(
     findings=findings,
     figures=figures,
     note="S: a lower bound, the largest value found, at the last n; upper/S: median over n. "
-    "Average: random perturbations in place of the worst. Predicted: theory, no bound. Words: the "
-    "fewest that were searched in a text (RF and DRF: a random sample). Ratio: S as published "
+    "Average: random perturbations instead of the worst. Predicted: theory, not a bound. Words: "
+    "the smallest number searched in a text (RF and DRF: a random sample). Ratio: S as published "
     "divided by S as defined, over paired draws.",
     value="word sensitivity S",
 )

@@ -26,6 +26,7 @@ from wordsens.seeds import generator
 from wordsens.sensitivity.several_words import group_sensitivity, word_sets
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.study import (
+    BARS,
     INTERVALS,
     Preset,
     Study,
@@ -136,7 +137,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Prese
         width = min(d, load_encoder(source.encoder).dimension)
         texts.insert(0, {"text": source.model_dump(mode="json"), "d": width})
     else:
-        notices.append(f"no text has {n} words: Gaussian texts are measured alone")
+        notices.append(f"no text has {n} words: only Gaussian texts are measured")
     counts = [2**power for power in range(n.bit_length()) if 2**power < n] + [n]
     common = {"n": n, "count": counts, "draw": list(range(draws))}
     return [{**common, **part, **text} for text in texts for part in maps], notices
@@ -201,15 +202,15 @@ def crossing(counts: Sequence[float], values: Sequence[float]) -> float:
 # By the column of the first table that each speaks of; and what is said of a map without a number.
 _SENTENCES = {
     "words": (
-        "Changed words that are needed to move the output by half its size",
-        "more than were tried",
+        "Number of words that must change to move the output by half its size",
+        "more than the largest number tried",
     ),
     "not enough": (
-        "Changed words that are never enough, whichever they are and whatever replaces them, with "
-        "probability 1 − 1e-9 over the random weights",
+        "Number of changed words that is never enough, whichever words they are and whatever "
+        "replaces them, with probability 1 − 1e-9 over the random weights",
         "",
     ),
-    "exponent": ("The exponent of S in the number of changed words, up to half of the words", ""),
+    "exponent": ("Exponent of S in the number of changed words, up to half of the words", ""),
 }
 
 
@@ -249,7 +250,7 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
         guides={"half the output's size": [(None, NOTICED)]},
         band=("S", "at most"),
         title="Sensitivity to several words at once",
-        caption=f"Means over draws, {INTERVALS}. Shaded up to the upper bound for every choice of "
+        caption=f"{BARS} S is a lower bound. Shaded: up to the upper bound for every choice of "
         "this many words, where there is one.",
     )
     return {"several-words": drawn}
@@ -264,8 +265,8 @@ STUDY = Study(
     findings=findings,
     figures=figures,
     note=f"Words: how many must change at once for S = {NOTICED:g}, interpolated between the "
-    "numbers tried; fewer may be enough. Exponent: b of S ~ words^b up to half of the words. Not "
+    "numbers tried; fewer may be enough. Exponent: b in S ~ words^b, up to half of the words. Not "
     "enough: no choice of this many words reaches it, with probability 1 - 1e-9 over the weights. "
-    f"At most: an upper bound for every choice, likewise. S: a lower bound with a witness. Means "
-    f"over draws, {INTERVALS}.",
+    "At most: an upper bound for every choice, with the same probability. S: a lower bound with a "
+    f"witness. Means over draws, {INTERVALS}.",
 )

@@ -29,6 +29,7 @@ from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.studies.passages import chosen_passages, shipped_pairs, some_pairs, swapped_passages
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.study import (
+    BARS,
     INTERVALS,
     Preset,
     Study,
@@ -412,24 +413,27 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
             longest, shortest = (swaps[swaps["n"] == n] for n in (many, few))
             change = changes(longest, shortest, ["map", "text"])["change"]
             clauses.append(f"with length the AUC {tally(change, 'rises', 'falls')}")
-        sentence = (
+        yield Finding(
             "In distinguishing a flipped meaning from a synonym (AUC, swaps in "
-            f"{texts} of {few} to {many} words) {'; '.join(clauses)}."
+            f"{texts} of {few} to {many} words) {'; '.join(clauses)}.",
+            rows=tuple(swaps["cell"]),
         )
-        yield Finding(sentence, rows=tuple(swaps["cell"]))
         searched = swaps.dropna(subset="sensitivity")
         if phrases := list(_correlations(searched)):
-            sentence = f"The AUC compared with the word sensitivity S ({texts}): over "
-            yield Finding(f"{sentence}{'; over '.join(phrases)}.", rows=tuple(searched["cell"]))
+            yield Finding(
+                f"The AUC compared with the word sensitivity S ({texts}): over "
+                f"{'; over '.join(phrases)}.",
+                rows=tuple(searched["cell"]),
+            )
     if len(check):
         rows = tables[_OF_CHECK]
         lengths = f"{', '.join(rows['length'].unique())} pairs of check"
         compared = tally(rows["AUC"], "above chance", "below chance", none=CHANCE)
-        sentence = (
+        yield Finding(
             f"Opposites against paraphrases, {lengths}: AUC {_span(rows, 'AUC')}, {compared}; "
-            f"against one-word synonyms {_span(rows, _SYNONYMS)}."
+            f"against one-word synonyms {_span(rows, _SYNONYMS)}.",
+            rows=tuple(check["cell"]),
         )
-        yield Finding(sentence, rows=tuple(check["cell"]))
 
 
 def _correlations(searched: Any) -> Iterator[str]:
@@ -471,22 +475,21 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     )
     drawn = {
         "similarity": (
-            (lines, swaps, "n", "words of a passage", "x"),
+            (lines, swaps, "n", "words per passage", "x"),
             "Is a flipped meaning less similar than a synonym?",
-            f"Means over draws, {INTERVALS}. AUC: the chance that it is, by the cosine of the "
-            "features.",
+            f"{BARS} AUC: the probability that it is, by the cosine of the features.",
         ),
         "similarity-sensitivity": (
             (points, swaps, "S", "word sensitivity S", "x"),
             "Does the AUC follow the sensitivity?",
-            f"Means over draws, {INTERVALS}. One mark per length, at the mean of S: of one "
-            "passage, a lower bound by a short search of a few words.",
+            f"{BARS} One mark per length, at the mean of S for one passage, a lower bound from a "
+            "short search over a few words.",
         ),
         "similarity-check": (
-            (points, of_check, "length", "length of the texts", ""),
+            (points, of_check, "length", "text length", ""),
             "Pairs of check: are opposites less similar than pairs that mean the same?",
-            "Means over draws of weights on the same pairs. Bars against paraphrases: 95 % "
-            "confidence intervals over the pairs.",
+            "Marks are means over draws of weights on the same pairs. Bars, against paraphrases "
+            "only: 95 % confidence intervals over the pairs.",
         ),
     }
     options: dict[str, Any] = {"y": "AUC", "colour": "map", "panel": "panel"}
@@ -506,10 +509,10 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note="AUC: the chance that a flipped pair's features are less similar (cosine) than a pair's "
-    "that means the same: a one-word synonym in swaps, a paraphrase in check. .5 is chance. Moved: "
-    f"median relative change. n counts tokens. Means over draws of weights and passages, "
-    f"{INTERVALS}; in check the interval is over the pairs. S: a lower bound, by a short search of "
-    "a few words of one text.",
+    note="AUC: the probability that the features of a pair with flipped meaning are less similar "
+    "(cosine) than those of a pair with the same meaning: a one-word synonym in swaps, a "
+    "paraphrase in check; 0.5 is chance. Moved: median relative change. n counts tokens. Means "
+    f"over draws of weights and passages, {INTERVALS}; in check the interval is over the pairs. "
+    "S: a lower bound from a short search over a few words of one text.",
     together=SimilarityCell.layers_of,
 )

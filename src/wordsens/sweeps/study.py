@@ -34,6 +34,9 @@ SHARE = (0.0, 1.0)
 # The explanation of the brackets after a mean.
 INTERVALS = "[95 % confidence interval]"
 
+# The caption of a figure of means.
+BARS = "Marks are means over draws; bars are 95 % confidence intervals."
+
 _NO_FINDING = "Too few draws for an interval: no difference is claimed. A larger scale has more."
 
 

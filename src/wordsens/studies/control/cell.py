@@ -188,7 +188,7 @@ ALONG = {
     "accuracy": "along_accuracy",
     "S": "along_sensitivity",
     "synonyms kept": "along_kept",
-    "flips told": "along_told",
+    "flips detected": "along_told",
     "new words": "along_probe",
 }
 

@@ -19,6 +19,7 @@ from wordsens.studies.control.cell import (
     measure,
 )
 from wordsens.sweeps.study import (
+    BARS,
     INTERVALS,
     Preset,
     Study,
@@ -228,8 +229,10 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
         phrase = "{0.network}, {0.task}, {0.shortest} to {0.longest} words: {0.change}"
         phrases = "; ".join(map(phrase.format, rows.itertuples()))
         does = tally(rows["change"], "rises", "falls")
-        sentence = f"From the shortest texts to the longest, accuracy without control {does}"
-        yield Finding(f"{sentence} ({phrases}).", rows=(*few["cell"], *many["cell"]))
+        yield Finding(
+            f"From the shortest texts to the longest, accuracy without control {does} ({phrases}).",
+            rows=(*few["cell"], *many["cell"]),
+        )
     if _MAIN in tables:
         controlled = tables[_MAIN].dropna(subset=[_TIMES])
         ways = controlled["control"].str.split().str[0]
@@ -239,10 +242,11 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
             change = tally(rows[_CHANGE], "rises", "falls")
             phrases.append(f"{way}: S {times}. Accuracy: {change}")
         if phrases:
-            tasks = _listed(controlled["task"])
-            sentence = f"Compared with no control ({tasks}), control {'. Control '.join(phrases)}."
+            compared = others.merge(controlled[_SIZE].drop_duplicates())
             yield Finding(
-                sentence, rows=tuple(others.merge(controlled[_SIZE].drop_duplicates())["cell"])
+                f"Compared with no control ({_listed(controlled['task'])}), control "
+                f"{'. Control '.join(phrases)}.",
+                rows=tuple(compared["cell"]),
             )
     clauses, died = [], others[others["died"]]
     if len(layers):
@@ -250,13 +254,13 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
         clauses.append(f"From layer to layer ({_listed(layers['task'])}) S {changed}.")
     if len(looks):
         start, end = (looks[looks["along_steps"] == step] for step in (0, looks["steps"]))
-        rows = changes(end, start, _SETTING, "along_sensitivity")
-        changed = tally(rows["change"], "rises", "falls")
-        clauses.append(f"During the training ({_listed(looks['task'])}) S {changed}.")
+        change = changes(end, start, _SETTING, "along_sensitivity")["change"]
+        does = tally(change, "rises", "falls")
+        clauses.append(f"During the training ({_listed(looks['task'])}) S {does}.")
     if len(died):
         clauses.append(
             f"All units died in {len(died)} of {plural(len(records), 'network')}: the features are "
-            "0, S is not defined, and these networks are in no mean."
+            "0, S is not defined, and no mean includes these networks."
         )
     if clauses:
         cells = [*layers["cell"], *looks["cell"], *died["cell"]]
@@ -282,9 +286,7 @@ def _of_lengths(records: Any) -> Any:
 def figures(records: pd.DataFrame) -> dict[str, Any]:
     """Accuracy and S against the length, S against its target, accuracy against S by control, S by
     layer, and what changes along the training."""
-    from wordsens.plotting import lines
-    from wordsens.plotting.figures import label_of
-    from wordsens.plotting.style import BARS
+    from wordsens.plotting.figures import label_of, lines
 
     layers, looks, others = parts(records)
     s, share, colour = "word sensitivity S", "share, or AUC", ["map", "network"]
@@ -336,21 +338,21 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
 
 
 _LABELS = {
-    HOLD: "held at a target",
-    "n": "words of a text n",
+    HOLD: "with a target",
+    "n": "words per text n",
     "target": "target of S",
     "place": "layer",
-    "step": "steps of the training + 1",
+    "step": "training steps + 1",
 }
 _TITLES = {
-    "accuracy": "Accuracy against the length of the text",
-    "sensitivity": "Sensitivity of trained networks against the length",
-    "target": "Sensitivity held at a target",
-    "tradeoff": "Accuracy against sensitivity, by control",
-    "layers": "Sensitivity after each layer",
-    "along": "Along the training, without control",
+    "accuracy": "Accuracy against text length",
+    "sensitivity": "S of trained networks against text length",
+    "target": "S after training against its target",
+    "tradeoff": "Accuracy against S, by control",
+    "layers": "S behind each layer",
+    "along": "During the training, without control",
 }
-_CAPTION = "S is a lower bound by the full search on held-out texts."
+_CAPTION = "S is a lower bound from the full search on held-out texts."
 
 STUDY = Study(
     name="control",
@@ -360,7 +362,7 @@ STUDY = Study(
     tables=tables,
     findings=findings,
     figures=figures,
-    note=f"Means over draws, {INTERVALS}; networks that died are in none. S: a lower bound on "
-    "held-out texts. Robust: the share that stays right while one word of a few moves by sqrt(d), "
-    "an upper bound. docs/control.md explains the other columns.",
+    note=f"Means over draws, {INTERVALS}, without networks that died. S: a lower bound on held-out "
+    "texts. Robust: the share of texts that stay correct when any one of a few words moves by "
+    "sqrt(d), an upper bound. docs/control.md explains the other columns.",
 )
