@@ -187,7 +187,7 @@ class ModelPairs:
         wrong, right = opposites[opposites["hit"]], same[same["hit"]]
         calibrate = f"wordsens calibrate {model} --pairs FILE"
         if not len(wrong):
-            return "Next: find out how sure that is for pairs like yours.", calibrate
+            return "Next: find out how reliable that is for pairs like yours.", calibrate
         rejected, lost = wrong["refused"].sum(), right["refused"].sum()
         measured = "" if self.check["own"] else f" ({MEASURED})"
         return (

@@ -31,7 +31,7 @@ LEAD = (
     "The guard reads the words of both texts by rules and says same, different or unsure."
 )
 
-CHANGED = "The texts or the model have changed. Press Compare, or Enter in a text."
+CHANGED = "The texts or the model have changed. Press Compare, or press Enter in a text field."
 THRESHOLD = "A threshold is a number; for cosines a number from −1 to 1, such as 0.9."
 
 GUARDED = "; the guard behind your threshold does that (wordsens guard)"

@@ -31,7 +31,7 @@ PICK_SECONDS = 0.12
 LEAD = (
     "Each word’s shade shows how far the output moves when that word’s vector is pushed: "
     "the largest change found. Click a word to see what real edits of it do. "
-    "That a push can move a layer does not show that a trained model tells “on” from “off”."
+    "A large value does not mean that a trained model can tell “on” from “off”."
 )
 SCALE = Words(
     "",
@@ -40,7 +40,7 @@ SCALE = Words(
     "The line under a word shows its rank in the text; the longest line marks the first.",
 )
 
-CHANGED = "The settings have changed. Press Measure, or Enter in the text."
+CHANGED = "The settings have changed. Press Measure, or press Enter in the text field."
 
 RANDOM = (
     "A random layer is untrained: it shows what an architecture can do, not what your text means. "

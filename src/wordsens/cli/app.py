@@ -27,10 +27,13 @@ def app(
         ),
     ] = None,
     workers: Annotated[int, option("Worker processes; each loads the models it uses.")] = 2,
-    max_words: Annotated[int, option("Most words per text.")] = 300,
+    max_words: Annotated[int, option("Maximum number of words per text.")] = 300,
     max_seconds: Annotated[float, option("Time limit of one measurement, in seconds.")] = 180.0,
     max_waiting: Annotated[
-        int, option("Most measurements that wait for a free worker, over all visitors.")
+        int,
+        option(
+            "Maximum number of measurements that may wait for a free worker, over all visitors."
+        ),
     ] = 12,
     memory: Annotated[int, option("Memory limit per worker, in MiB.")] = 4096,
     token: Annotated[
@@ -46,7 +49,8 @@ def app(
     """Serve a web page: compare two texts under your model, see why attention notices a word, try
     the paper's experiments.
 
-    Only this machine can open it, until Ctrl-C. Texts are measured here and not kept.
+    By default only this machine can open the page. Press Ctrl-C to stop it. Texts are measured on
+    this machine and are not stored.
 
     Example: wordsens app --open
     """

@@ -40,7 +40,7 @@ def audit(
     output: Annotated[
         str,
         option(
-            "What is measured: embedding, or a classifier's probabilities.",
+            "What is measured: embedding, or probabilities (those of a classifier).",
             panel=MODEL,
             rule=partial(require_choice, choices=_OUTPUTS),
         ),
@@ -54,15 +54,16 @@ def audit(
     way: Annotated[
         str,
         option(
-            "How a word is removed: delete, or mask, which measures the mask token too.",
+            "How a word is removed: delete it, or mask it (replace it by the mask token; the "
+            "effect of that token is then part of the result).",
             "--removal",
         ),
     ] = "delete",
     pairs: Annotated[
         str | None,
         option(
-            "Pairs for the advice on length, a file as of `check --pairs`; default: negations in "
-            "your own texts."
+            "Pairs for the advice on passage length: a file in the format of `check --pairs`. "
+            "Default: pairs made from the negations in your own texts."
         ),
     ] = None,
     threshold: Annotated[
@@ -82,8 +83,8 @@ def audit(
     threads: Threads = 1,
     run: CommandRun,
 ) -> Answer:
-    """Find which kinds of words move a model on your texts, and how long a passage may be before a
-    "not" is lost.
+    """Find which kinds of words change a model's output most on your texts, and how long a passage
+    can be before deleting a "not" hardly changes its embedding.
 
     A few words of each text are deleted, one at a time, negations first. Texts that are empty or
     have one word are left out, and the first line says so. Exit code 3 if a requirement fails.

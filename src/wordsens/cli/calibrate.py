@@ -43,13 +43,18 @@ def calibrate(
     write_pairs: Annotated[
         Path | None,
         option(
-            "With --texts: write the twenty pairs whose label would tell most, after those of "
-            "--pairs; fill in their column same and give the file to --pairs.",
+            "With --texts: write the pairs of --pairs to this file, followed by the twenty "
+            "unlabelled pairs whose labels would be most informative. Fill in the column `same` "
+            "and give the file to --pairs.",
             rule=output_file,
         ),
     ] = None,
     budget: Annotated[
-        float, option("The share of opposites, or of new questions, that may pass as the same.")
+        float,
+        option(
+            "The largest share of opposites that may be accepted as the same (--pairs), or of new "
+            "questions that may get another question's answer (--texts)."
+        ),
     ] = 0.02,
     confidence: Annotated[float, option("Confidence level of the guarantee.")] = 0.95,
     guard: Annotated[
@@ -59,8 +64,8 @@ def calibrate(
     distance: Annotated[
         str | None,
         option(
-            "Also the threshold as the distance of a vector store: l2 (squared, 2 - 2c) or cosine "
-            "(1 - c).",
+            "Also print the threshold as the distance that a vector store uses: l2 (squared, 2 - "
+            "2c) or cosine (1 - c), where c is the cosine.",
             rule=partial(require_choice, choices=("l2", "cosine")),
         ),
     ] = None,
@@ -69,14 +74,16 @@ def calibrate(
     threads: Threads = 1,
     run: CommandRun,
 ) -> Answer:
-    """Find the lowest threshold that keeps a budget of wrong answers. Exit code 3 where there is
-    none.
+    """Find the lowest threshold whose share of wrong answers stays within a budget. Exit code 3 if
+    no threshold does.
 
-    With --texts, without labels: one half of your questions becomes a cache that the other half
-    asks, and at most the budget of new questions get the answer to another question.
+    With --texts (no labels needed), one half of your questions fills a cache and the other half is
+    looked up in it. At most the budgeted share of new questions gets the answer to another
+    question.
 
-    With --pairs, with labels: at most the budget of opposites (enable/disable, another amount, ...)
-    pass as the same, and the answer gives the share of near-duplicates that the threshold keeps.
+    With --pairs (labelled), at most the budgeted share of opposites (enable/disable, another
+    amount, ...) is accepted as the same. The result also gives the share of near-duplicates that
+    the threshold accepts.
 
     Example: wordsens calibrate minilm --texts questions.csv --guard
     """

@@ -32,7 +32,7 @@ from wordsens.files import replace_file
 if TYPE_CHECKING:
     from wordsens.text.pairs import Pair
 
-_of_pairs, _more = partial(option, panel="Pairs"), partial(option, panel="Further answers")
+_of_pairs, _more = partial(option, panel="Pairs"), partial(option, panel="More output")
 _of_gate = partial(option, panel=GATE)
 
 _SHOWN = 8
@@ -52,7 +52,8 @@ def check(
     texts: Annotated[
         str | None,
         _of_pairs(
-            "Make near misses (enable/disable, not, numbers, order) from these English texts.",
+            "Make pairs with opposite meanings (enable/disable, not, numbers, order) from these "
+            "English texts.",
             "--texts",
             "--from",
         ),
@@ -71,7 +72,8 @@ def check(
     threshold: Annotated[
         float | None,
         option(
-            "The cosine at or above which two texts count as the same; default: the one of --keep."
+            "The cosine at or above which two texts count as the same; default: the threshold "
+            "that accepts the share --keep of the near-duplicates."
         ),
     ] = None,
     keep: Annotated[float, option("The share of near-duplicates that the threshold keeps.")] = 0.9,
@@ -110,8 +112,8 @@ def check(
     allow_package_pairs: Annotated[
         bool,
         _of_gate(
-            "If --pairs holds no near-duplicates, let the package's own count for the "
-            "requirements that need some.",
+            "If --pairs contains no near-duplicates, use the package's near-duplicates for the "
+            "requirements that need them.",
             "--allow-package-pairs",
         ),
     ] = False,
@@ -124,12 +126,12 @@ def check(
     threads: Threads = 1,
     run: CommandRun,
 ) -> Answer:
-    """Does a model see a meaning that flips with one word? A gate for CI: exit code 3 if a
-    requirement fails.
+    """Test whether a model notices that one word reverses the meaning of a text. A gate for CI:
+    exit code 3 if a requirement fails.
 
-    Opposites (not, enable/disable, who did what to whom, amounts, order, names, may/must) are
-    compared with near-duplicates. The threshold keeps 90 % of the near-duplicates; false hits are
-    the share of opposites that it accepts.
+    Pairs with opposite meanings (not, enable/disable, ...) are scored and compared with pairs of
+    near-duplicates. The threshold keeps 90 % of the near-duplicates; false hits are the share of
+    opposites that it accepts.
 
     Example: wordsens check minilm --threshold .92 --require 'entity.false_hits <= .6' --require
     'recall >= .6'

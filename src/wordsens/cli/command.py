@@ -75,7 +75,7 @@ def output_file(name: str, path: Path) -> Path:
     return file
 
 
-Seed = Annotated[int, option("Random seed of weights, drawn texts and starting points.")]
+Seed = Annotated[int, option("Random seed for weights, sampled texts and starting points.")]
 Device = Annotated[str, option("Where to compute: cpu, cuda, ...")]
 EncoderName = Annotated[
     str, option("minilm, a folder with a model, or a name on the Hugging Face hub.", panel="Text")
@@ -96,7 +96,7 @@ Threads = Annotated[
 
 def requirements_option(examples: str) -> Any:
     """The option --require."""
-    help = f"Such as {examples}; may be repeated. Exit code 3 when one fails."
+    help = f"A requirement, such as {examples}; may be repeated. Exit code 3 if one fails."
     return option(help, "--require", panel=GATE)
 
 

@@ -52,8 +52,8 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="FIRST SECOND",
-            help="Each a name or folder (a hub's name with @revision), module:function, or "
-            "https://host/v1#model; the key of an endpoint in WORDSENS_API_KEY.",
+            help="Each is a name or folder (a hub name may end with @revision), module:function, "
+            "or https://host/v1#model. An endpoint's API key is read from WORDSENS_API_KEY.",
             show_default=False,
         ),
     ] = None,
@@ -68,7 +68,12 @@ def compare(
         ),
     ] = None,
     encode: Annotated[
-        list[str] | None, option("module:function instead of a model.", panel=MODEL)
+        list[str] | None,
+        option(
+            "module:function as one of the two models; it takes the next place after the models "
+            "given as FIRST and SECOND.",
+            panel=MODEL,
+        ),
     ] = None,
     pool: Pool = None,
     batch_size: BatchSize = None,
@@ -112,12 +117,13 @@ def compare(
 
     Each model is a name or folder, module:function, or the URL of an embeddings endpoint. The
     command compares AUCs, false hits and recall on pairs (as in check), how much a text's vector
-    changes when a word is deleted, and which texts have a different nearest text. AUCs and
-    deletions count as different only if a test of all rows together says so. Exit code 3 if a
-    requirement fails.
+    changes when a word is deleted, and which texts have a different nearest text. An AUC or
+    the effect of deletions counts as different only if a joint test over all rows finds it
+    significant. Exit code 3 if a requirement fails.
 
-    With --threshold but without --texts, it only carries the threshold over: the thresholds of
-    SECOND that keep the recall and the false hits of FIRST, and what the old number would do.
+    With --threshold but without --texts, it only converts the threshold. It prints which threshold
+    gives SECOND the recall of FIRST, which gives it the false hits of FIRST, and what your present
+    threshold would do with SECOND.
 
     Example: wordsens compare minilm ./quantised --texts texts.csv --require
     'neighbours.nearest.second <= .05'

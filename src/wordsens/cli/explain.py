@@ -69,18 +69,19 @@ def explain(
     leaders: Annotated[
         int,
         option(
-            "Words of each text that are swapped and moved: those whose deletion changes the score "
-            "most."
+            "Number of words per text that are also replaced and moved: those whose deletion "
+            "changes the score most."
         ),
     ] = 16,
     vectors: Annotated[
-        bool, option("Also move these words' vectors, if the model has gradients.")
+        bool, option("Also move the vectors of the words of --leaders, if the model has gradients.")
     ] = True,
     labels: Annotated[
-        list[str] | None, option("A class's name, in the order of classes; repeat it.")
+        list[str] | None,
+        option("Name of a class. Give the option once per class, in the order of the classes."),
     ] = None,
     words_per_text: Annotated[
-        int | None, option("Words of each of --texts that are measured; default: 12.")
+        int | None, option("Number of words measured in each text of --texts; default: 12.")
     ] = None,
     move_texts: Annotated[
         int | None, option("Number of --texts whose words' vectors are moved; default: 20.")
@@ -94,12 +95,15 @@ def explain(
     threads: Threads = 1,
     run: CommandRun,
 ) -> Answer:
-    """Find the words behind the similarity of two texts, a class, or an embedding.
+    """Find the words that determine the similarity of two texts, the predicted class of a text, or
+    its embedding.
 
-    For each word: the change when the word is deleted, when it is replaced, and when its vector
-    moves. For two texts also: the words that separate them, and pairs of words that count for more,
-    or less, together than alone. With --classes --texts FILE: the share of each label's texts that
-    one word flips.
+    For each word it gives how much the similarity, the class probability or the embedding changes
+    when the word is deleted, when it is replaced, and when its vector moves. For two texts it also
+    gives the words that separate them, and pairs of words whose joint deletion changes the
+    similarity by more, or less, than the sum of the two single deletions. With --classes --texts
+    FILE it gives, for each label, the share of its texts whose class changes when a single word is
+    changed.
 
     Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html
     explained.html

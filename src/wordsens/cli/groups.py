@@ -62,15 +62,15 @@ class ModelOptions:
     encode: Annotated[
         str | None,
         _of_model(
-            "module:function, from a list of texts to an array with one row per text; instead of "
-            "MODEL."
+            "module:function, a function that takes a list of texts and returns an array with one "
+            "row per text; used instead of MODEL."
         ),
     ] = None
     endpoint: Annotated[
         str | None,
         _of_model(
-            "An embeddings endpoint, such as https://host/v1, instead of MODEL; the key in "
-            "WORDSENS_API_KEY."
+            "An embeddings endpoint, such as https://host/v1, instead of MODEL. The API key is "
+            "read from the environment variable WORDSENS_API_KEY."
         ),
     ] = None
     endpoint_model: Annotated[str | None, _of_model("The model's name on the endpoint.")] = None
@@ -84,13 +84,15 @@ class ModelOptions:
     retries: Annotated[
         int | None,
         _of_model(
-            "How often a batch is requested again after an error that may pass; default: 4.",
+            "How many times a batch is retried after a temporary error; default: 4.",
             "--endpoint-retries",
         ),
     ] = None
     batch_size: BatchSize = None
     on_error: OnError = None
-    revision: Annotated[str | None, _of_model("Branch, tag or commit of a name on the hub.")] = None
+    revision: Annotated[
+        str | None, _of_model("Branch, tag or commit of a model on the Hugging Face hub.")
+    ] = None
     pool: Pool = None
     prompt_names: Annotated[
         list[str] | None,

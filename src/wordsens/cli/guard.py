@@ -39,8 +39,8 @@ def guard(
         list[str] | None,
         typer.Argument(
             metavar="FIRST SECOND",
-            help="Two texts; none: pairs from stdin, JSON lines or CSV, with the columns first and "
-            "second.",
+            help="Two texts. If none are given, pairs are read from stdin, as JSON lines or CSV "
+            "with the columns first and second.",
             show_default=False,
         ),
     ] = None,
@@ -55,7 +55,10 @@ def guard(
     ] = False,
     require_same: Annotated[
         bool,
-        option("Exit code 3 unless every verdict is same, or nothing is lost.", "--require-same"),
+        option(
+            "Exit code 3 unless every verdict is same (with --rewrite: unless nothing is lost).",
+            "--require-same",
+        ),
     ] = False,
     pairs: Annotated[
         str | None,
@@ -80,13 +83,13 @@ def guard(
     ] = None,
     run: CommandRun,
 ) -> Answer | None:
-    """May two near-duplicates be treated as the same? For semantic caches and memories, by rules,
-    without a model.
+    """Decide whether two near-duplicate texts may be treated as the same. For semantic caches and
+    agent memories; it uses rules, not a model.
 
     The verdict is same, different or unsure, with a reason such as "negation: 'not'" or "quantity:
     2 GB / 3 GB".
 
-    With --rewrite: what a compressed prompt or a summary lost, with its place.
+    With --rewrite it lists what a compressed prompt or a summary lost, and where in the original.
 
     Example: wordsens guard "How do I enable it?" "How do I disable it?"
     """

@@ -118,8 +118,8 @@ def measure(
     sample: Annotated[
         int | None,
         _search(
-            "Search a random sample of this many words; default: all, but 16 for rf and 16 / "
-            "depth for drf on texts whose matrices are too large to build.",
+            "Search a random sample of this many words; default: all. If the matrices of rf or "
+            "drf are too large to build for the text, the default is 16 (rf) or 16 / depth (drf).",
             rule=require_count,
         ),
     ] = None,
@@ -140,15 +140,15 @@ def measure(
     steps: Annotated[
         int | None,
         _search(
-            "Most steps per starting point; default: depends on the map.",
+            "Maximum number of steps per starting point; default: depends on the map.",
             rule=require_count,
         ),
     ] = None,
     swaps: Annotated[
         bool,
         _search(
-            "Also find the replacement for each searched word, among all words of the encoder's "
-            "vocabulary, that changes the features most, whether or not it makes sense.",
+            "Also find, for each searched word, the word of the encoder's vocabulary that changes "
+            "the features most when it replaces it. The result need not make sense.",
             "--swaps",
         ),
     ] = False,
@@ -163,8 +163,8 @@ def measure(
     profile: Annotated[
         bool,
         _theory(
-            "Also show a table of all measures: mean change, small-radius limit, exchanged rows, "
-            "Lipschitz bounds.",
+            "Also show a table of all measures: mean change, small-radius limit, sensitivity to "
+            "replacing rows by other rows, Lipschitz bounds.",
             "--profile",
         ),
     ] = False,
@@ -198,12 +198,12 @@ def measure(
     threads: Threads = 1,
     run: CommandRun,
 ) -> Answer:
-    """Measure how far one word can move what a map sees: S of each word, the most sensitive one
-    marked.
+    """Measure how much changing one word's vector can change the output of a feature map: the word
+    sensitivity S of each word. The most sensitive word is marked.
 
-    S is the largest change of the features found when one word's vector moves by at most the
-    radius, divided by the features' norm: 0.5 is half their norm. It is a lower bound; --verbose
-    adds a certified upper bound.
+    S is the largest change of the features that the search finds when one word's vector moves by at
+    most the radius, divided by the norm of the features. 0.5 means a change of half the norm. It is
+    a lower bound; --verbose adds a certified upper bound.
 
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """

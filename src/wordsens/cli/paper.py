@@ -102,11 +102,21 @@ def paper(
             "--as-published",
         ),
     ] = False,
-    layer: Annotated[int, _attention("1 to the last, -1.")] = 1,
-    head: Annotated[str, _attention("0, 1, ..., or mean over the heads.")] = MEAN,
+    layer: Annotated[
+        int, _attention("Layer whose attention is shown, counted from 1; -1 is the last layer.")
+    ] = 1,
+    head: Annotated[
+        str,
+        _attention(
+            "Head whose attention is shown, counted from 0, or mean: the average over all heads."
+        ),
+    ] = MEAN,
     prompt: Annotated[
         list[str] | None,
-        _attention("Given twice: prompts for a causal language model; default: a pair of our own."),
+        _attention(
+            "Prompt for a causal language model; give the option twice. Default: the package's "
+            "pair."
+        ),
     ] = None,
     answer: Annotated[
         list[str] | None,
@@ -127,7 +137,8 @@ def paper(
 ) -> Answer:
     """The paper's experiments on real and Gaussian texts: records, figures and tables.
 
-    Each finished cell is a row of OUT/results.sqlite. The same command resumes an interrupted run.
+    Each finished measurement (a cell of the grid) is one row of OUT/results.sqlite. The same
+    command resumes an interrupted run.
 
     Example: wordsens paper sensitivity --scale quick --out results
     """

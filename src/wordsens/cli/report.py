@@ -19,7 +19,9 @@ def report(
     folders: Annotated[
         list[str],
         typer.Argument(
-            metavar="DIR...", help="The --out of measure, paper or sweep; several in one report."
+            metavar="DIR...",
+            help="Folder that was given as --out to measure, paper or sweep; several folders make "
+            "one report.",
         ),
     ],
     *,

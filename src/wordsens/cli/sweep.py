@@ -123,7 +123,11 @@ def plot(
     *,
     x: Annotated[str, option("Column of the x axis: n, temperature, width, ...")],
     y: Annotated[
-        str, option("Column of the y axis, averaged: value, upper, average, ...")
+        str,
+        option(
+            "Column of the y axis: value, upper, average, ...; averaged over records that differ "
+            "only in seed, draw and sample."
+        ),
     ] = "value",
     by: Annotated[
         str | None,
@@ -139,8 +143,8 @@ def plot(
     linear: Annotated[bool, option("Use linear instead of logarithmic axes.", "--linear")] = False,
     run: CommandRun,
 ) -> Answer:
-    """Plot a sweep's results along any of its axes, and print the exponents; KEY=VALUE selects
-    cells.
+    """Plot a sweep's results along any of its axes, and print the exponent of the fitted power law
+    per series; KEY=VALUE selects cells.
 
     Example: wordsens sweep plot try --x temperature --by n
     """

@@ -42,7 +42,10 @@ def tune(
     reading: TextOptions,
     pairs: Annotated[
         str | None,
-        option("Your own pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same."),
+        option(
+            "Your own pairs: CSV, TSV, JSON lines or Parquet with the columns kind, first, second "
+            "and same."
+        ),
     ] = None,
     steps: Annotated[int, _of_training("Steps of the optimiser.")] = 100,
     batch: Annotated[int, _of_training("Triples per step.")] = 32,
@@ -55,12 +58,12 @@ def tune(
     threads: Threads = _CORES,
     run: CommandRun,
 ) -> Answer:
-    """Train a model to see a meaning that flips with one word; the result is evaluated on held-out
-    pairs.
+    """Train a model to tell apart texts whose meaning is reversed by one word. The result is
+    evaluated on held-out pairs.
 
-    It uses sentence-transformers' trainer on triples from pairs and from near misses of your texts.
-    Dimension, size and speed of the model stay the same. An interrupted run continues from its
-    checkpoints in OUT.checkpoints.
+    It trains with sentence-transformers on triples (a text, a paraphrase, a text with another
+    meaning) made from pairs and from your texts. Dimension, size and speed of the model stay the
+    same. An interrupted run continues from its checkpoints in OUT.checkpoints.
 
     Example: wordsens tune minilm tuned --texts texts.csv
     """

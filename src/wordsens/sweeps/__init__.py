@@ -9,7 +9,8 @@ SCALES = ("quick", "laptop", "full")
 STUDIES = {
     "sensitivity": (
         "wordsens.studies.sensitivity:STUDY",
-        "S against n for random, deep random and attention features (the default)",
+        "S against the number of words n, for random, deep random and attention features "
+        "(the default)",
     ),
     "generalization": (
         "wordsens.studies.generalization:STUDY",
@@ -17,7 +18,7 @@ STUDIES = {
     ),
     "attention": (
         "wordsens.studies.attention:STUDY",
-        "the attention of two texts that differ in a word; FIRST SECOND may follow",
+        "the attention of two texts that differ in one word; the two texts may follow",
     ),
     "correlations": (
         "wordsens.studies.correlations:STUDY",
@@ -29,7 +30,7 @@ STUDIES = {
     ),
     "depth": (
         "wordsens.studies.depth:STUDY",
-        "S behind every layer of random transformers and of a trained model",
+        "S after each layer of random transformers and of a trained model",
     ),
     "similarity": (
         "wordsens.studies.similarity:STUDY",

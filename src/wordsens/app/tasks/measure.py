@@ -30,8 +30,8 @@ from wordsens.workers import report
 COLUMNS = {
     "": "",
     "highest found": "",
-    "at most": "At most: proved for every push of a word by up to its own length.",
-    "theory": "Theory: a prediction for large d, not a bound.",
+    "at most": "At most: a proved upper bound for every push no longer than the word’s vector.",
+    "theory": "Theory: a prediction for word vectors with many coordinates (large d), not a bound.",
     "word": "",
 }
 
@@ -148,7 +148,7 @@ def _unknown(pieces: Sequence[str | dict[str, Any]]) -> list[str]:
     )
     note = (
         f"Not in this model’s vocabulary: {', '.join(names)}. "
-        "The model reads the mark [UNK] in its place, so the number is that of the mark."
+        "The model reads the token [UNK] instead, so the number is that of the token."
     )
     return [note] if names else []
 

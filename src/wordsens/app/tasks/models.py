@@ -155,4 +155,4 @@ def unread(model: Model | PairModel, *texts: str) -> str:
     if parts == whole:
         return ""
     unseen = parts[0] == parts[1] and whole[0] != whole[1]
-    return f"The model reads only a part of the texts{', and not where they differ' * unseen}."
+    return f"The model does not read the texts to the end{', nor where they differ' * unseen}."

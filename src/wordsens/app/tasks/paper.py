@@ -57,7 +57,7 @@ def lengths() -> dict[str, Any]:
         f"falls from {first:.2f} to {last:.2f}. "
         f"Measured: the largest change found for {SEARCHED} words of a random text, "
         f"in {DIMENSION} dimensions. "
-        "Dashed: the theory’s prediction, at the lengths at which it was compared."
+        "Dashed: the theory’s prediction, at lengths where it was checked against measurements."
     )
     return {"curves": curves, "sentence": sentence}
 
@@ -103,7 +103,14 @@ def learning() -> dict[str, Any]:
     labels = [1, -1] * (TEXTS // 2)
     new = gaussian_text(*size, seed=0)
     bound = [(place / 20, (2 - place / 20) ** 2) for place in range(2, 36)]
-    curves = [_curve("rf", "(2 − γ)², of the theorems", bound, dashed=True)]
+    curves = [
+        _curve(
+            "rf",
+            "(2 − γ)², the theorems’ lower bound for a fully connected layer",
+            bound,
+            dashed=True,
+        )
+    ]
     errors: dict[str, float] = {}
     for done, (name, title) in enumerate(NAMES.items(), start=1):
         phi = build_map(name, *size, seed=0)
