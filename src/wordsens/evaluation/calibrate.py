@@ -91,7 +91,7 @@ class Calibration(Calibrated):
 
     Attributes:
         scored: the pairs, their similarities, the guard's verdicts, and what was left out.
-        notes: what a reader should know of the pairs.
+        notes: what a reader should know about the pairs.
     """
 
     scored: ScoredPairs

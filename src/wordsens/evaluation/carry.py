@@ -67,7 +67,7 @@ class CarriedThreshold(Answered):
         identities: digests of their weights; "unknown" where they cannot be read.
         settings: one for each of SETTINGS.
         changes: which pairs were left out or replaced; the first line of the answer says so.
-        notes: what a reader should know of the pairs.
+        notes: what a reader should know about the pairs.
     """
 
     old: str

@@ -103,7 +103,7 @@ class Check(Gated):
         drops: by kind, its AUC before and after, where a baseline was given, and the joint p-value.
         requirements: as they were given.
         unmet: what fails: requirements, and significant drops.
-        notes: what a reader should know of the pairs.
+        notes: what a reader should know about the pairs.
         seed: of the intervals.
     """
 

@@ -74,10 +74,11 @@ class WordEffects(Result):
         model: the name of the model.
         score: what changes, such as "relative change".
         texts: the texts that were measured.
-        effects: one row per word and way.
+        effects: one row per word and way of changing it (delete, mask, swap, move).
         read: the characters of each text that the model reads.
-        left_out: the texts that were not measured: their number among those given, and the reason.
-        notes: ways in which words were not changed, and why.
+        left_out: for each text that was not measured, its index among the given texts and the
+            reason.
+        notes: which ways of changing words were skipped, and why.
     """
 
     model: str

@@ -185,8 +185,8 @@ def fit_min_norm(
         phi: a feature map, or any differentiable function of an (n, d) tensor.
         texts, y: N texts of one shape, a list or one array (N, n, d); and their labels.
         ridge: added to the kernel's diagonal; 0 interpolates.
-        memory_budget: bytes for the features in memory; past it they are computed again for every
-            product.
+        memory_budget: bytes of memory for the features. If they need more, they are recomputed for
+            every product.
 
     Raises:
         InputError: texts of unequal shape, or not one finite label per text.

@@ -124,13 +124,14 @@ class OneWordGeneralization(_Searched):
 class OneWordFrontier(_Searched):
     """The least errors that a search reached under each limit on gamma.
 
-    Every point is recomputed through the map: `errors` are upper bounds of the least errors.
+    Each error is recomputed by mapping the witness, so it is an upper bound on the true minimum
+    under its limit.
 
     Attributes:
         gammas: (g,), the limits, ascending.
         errors: (g,), the least Err reached with gamma <= the limit; never rises along the grid.
         attained_gammas: (g,), the gamma of that witness.
-        alignments: (g,), its F.
+        alignments: (g,), the feature alignment F at that perturbation.
         words: (g,), its word; (g, k) for a group of k words.
         perturbations: (g, d), or (g, k, d).
         error_unchanged: Err at Delta = 0.

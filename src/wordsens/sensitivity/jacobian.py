@@ -117,15 +117,15 @@ def jacobian_sensitivity(
     ‖phi(X)‖.
 
     S_i(radius) is the sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, for word
-    i (ours). Converged by restarted Lanczos on J^T J: structured for attention, all words at once;
-    by autograd, one word at a time, for other maps. Where phi has kinks, autograd's derivative is
-    taken.
+    i (ours). Computed to convergence by restarted Lanczos on J^T J. For attention, products with
+    J^T J are computed in closed form for all words at once; for other maps by autograd, one word at
+    a time. Where phi has kinks, autograd's derivative is taken.
 
     Args:
         phi: a feature map, or any differentiable function of (n, d).
         X: the text, (n, d).
         words: the word indices; None for all.
-        seed: of Lanczos's starting vectors.
+        seed: random seed of Lanczos's starting vectors.
 
     Raises:
         InputError: a bad text or word; a map whose features carry no gradient; singular values too

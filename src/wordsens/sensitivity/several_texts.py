@@ -55,10 +55,10 @@ def word_sensitivities(
     """The word sensitivity of each of several texts under one feature map, as `word_sensitivity`
     gives it.
 
-    All texts are checked before the first is searched, and each is searched with the random numbers
-    that `word_sensitivity` gives it alone. Texts of one length under attention are searched as one
-    problem, so many at a time as the memory budget, or a CPU's cache, holds: results are the same
-    to rounding.
+    All texts are checked before the first search. The search of each text uses the same random
+    numbers as a call of `word_sensitivity` for that text. Under attention, texts of equal length
+    are searched together in batches that fit the memory budget (on a CPU, its cache). The results
+    are the same up to rounding.
 
     Arguments as for `word_sensitivity`; each text is (n, d), and n may differ from text to text;
     `progress` is called with (done, in all). Returns one Sensitivity per text,

@@ -66,8 +66,8 @@ def run_sweep(
         out: the folder of the results; None for one with the sweep's name. After an interruption
             the same call continues.
         overrides: `key=value`, applied in order.
-        workers: processes of this machine; None for this process. A script that uses workers calls
-            this behind `if __name__ == "__main__":`.
+        workers: the number of processes to start on this machine; None: this process does the work.
+            A script that uses workers calls this behind `if __name__ == "__main__":`.
         scheduler: the address of a Dask scheduler, or its scheduler file, in place of `workers`.
         witnesses: whether the arrays from which values can be computed again are kept.
     """

@@ -125,19 +125,21 @@ def guard_pairs(
     encoding: str = "utf-8",
     progress: Progress = lambda done, total: None,
 ) -> GuardedPairs:
-    """`guard` of each pair.
+    """The verdict of `guard` on each pair.
 
     Args:
-        pairs: a CSV, TSV, JSON lines or Parquet file with the columns first and second; or such
-            rows: tuples (first, second), dicts, Pairs. Further columns are kept.
-        workers: processes of this machine; None for this process. A script that uses workers calls
-            this behind `if __name__ == "__main__":`, since each of them imports the script.
-        encoding: of a plain file.
-        progress: called with the pairs done and their number.
+        pairs: a CSV, TSV, JSON lines or Parquet file with the columns first and second; or the rows
+            themselves: tuples (first, second), dicts or Pairs. Further columns are kept.
+        workers: the number of processes to start on this machine; None: this process does the work.
+            With workers, a script must call this under `if __name__ == "__main__":`, because each
+            worker process imports the script.
+        encoding: the encoding of a CSV, TSV or JSON lines file.
+        progress: called with (pairs done, pairs in total).
 
     Raises:
-        InputError: no pair; a row without one of the columns, with an empty text or none, or with a
-            column verdict or reason of its own; an unreadable file. It says which row.
+        InputError: there are no pairs; a row lacks a column, has an empty or missing text, or
+            already has a column named verdict or reason; the file cannot be read. It says which
+            row.
         MissingExtraError: reading Parquet needs pyarrow.
 
     >>> guarded = guard_pairs([("mw-3", "MW 3"), ("mw-3", "mw-2"), ("Add nutmeg.", "Add cinnamon.")])
