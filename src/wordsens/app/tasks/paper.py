@@ -120,7 +120,7 @@ def learning() -> dict[str, Any]:
         curves.append(_curve(name, title, list(zip(GAMMAS, least, strict=True))))
         report({"share": done / len(NAMES), "curves": curves})
     sentence = (
-        f"With γ at most {GAMMA:g} the theorems’ (2 − γ)² is {(2 - GAMMA) ** 2:.2f}. "
+        f"For γ up to {GAMMA:g} the theorems’ bound (2 − γ)² is at least {(2 - GAMMA) ** 2:.2f}. "
         f"The smallest error found is {errors['rf']:.2f} for the fully connected layer "
         f"and {errors['raf']:.2f} for attention. "
         "Below 1 the label is right. "
