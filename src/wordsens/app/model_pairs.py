@@ -169,7 +169,9 @@ class ModelPairs:
             "min": edges[0],
             "max": edges[-1],
         }
-        self._chart.options["yAxis"]["name"] = f"% of the pairs in each {edges[1] - edges[0]:.2g}"
+        self._chart.options["yAxis"]["name"] = (
+            f"% of the pairs per bin of {edges[1] - edges[0]:.2g}"
+        )
         stepped: dict[str, Any] = {"step": "end", "showSymbol": False}
         lines = {"symbol": "none", "silent": True, "animation": False, "data": marks}
         shaded = {**stepped, "areaStyle": {"opacity": 0.3}, "markLine": lines}

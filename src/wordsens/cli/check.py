@@ -99,8 +99,8 @@ def check(
     requirements: Annotated[
         list[str] | None,
         requirements_option(
-            "'negation.false_hits <= .2', 'all.auc >= .4', 'recall >= .9', of all opposites "
-            "'false_hits <= .1', or with the guard 'guarded_false_hits <= .05'"
+            "'negation.false_hits <= .2', 'all.auc >= .4', 'recall >= .9', "
+            "'false_hits <= .1' (all opposites) or 'guarded_false_hits <= .05' (with --guard)"
         ),
     ] = None,
     baseline: Annotated[

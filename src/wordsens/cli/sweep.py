@@ -144,7 +144,7 @@ def plot(
     run: CommandRun,
 ) -> Answer:
     """Plot a sweep's results along any of its axes, and print the exponent of the fitted power law
-    per series; KEY=VALUE selects cells.
+    per series.
 
     Example: wordsens sweep plot try --x temperature --by n
     """

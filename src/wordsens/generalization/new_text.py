@@ -92,9 +92,9 @@ class NewText:
     """A text X that a fitted model is about to learn, with its label y; and what one changed word,
     or a group that changes at once, can do.
 
-    Err = (phi(X^G(Delta)).theta + y)² is the error of the model that has learned (X, y) on
-    X^G(Delta), whose label is -y (the setting of Theorems 4 and 5). Every number that a method
-    reports is recomputed through phi at its witness.
+    Err = (phi(X^G(Delta)).theta + y)² is the error on X^G(Delta), whose label is -y, of the model
+    that has learned (X, y) (the setting of Theorems 4 and 5). Every number that a method reports is
+    recomputed through phi at its witness.
 
     `word` is an index; a sequence of indices that move at once in a joint ball, sum_i ‖Delta_i‖² /
     radius_i² <= 1; or None or "all" for the best of all words.

@@ -117,9 +117,9 @@ def attention_pair(
     Args:
         phi: a transformer with its tokenizer, loaded with attention="eager"; or
             RandomAttentionFeatures.
-        first, second: two texts, for a comparison of the same number of tokens: strings, or their
-            rows (n, d). For RandomAttentionFeatures strings are embedded as `embed` does it by
-            default.
+        first, second: two texts, as strings or as their rows (n, d); to be compared they need the
+            same number of tokens. For RandomAttentionFeatures strings are embedded as `embed` does
+            it by default.
         layer: 1 to L; negative from the last, -1. RandomAttentionFeatures has one.
         head: 0, 1, ...; None for the mean over the heads.
 

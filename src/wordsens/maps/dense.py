@@ -43,9 +43,9 @@ class DeepRandomFeatures(FeatureMap):
     Args:
         n, d: words of a text, and coordinates of a word.
         depth: L, the number of layers.
-        width: k, the features of each layer; None for n d.
+        width: k, the number of features of each layer; None: n d, words times coordinates.
         activation: one of relu, leaky_relu, identity, tanh, gelu, erf; a torch function, such as
-            torch.sin; or an `Activation`, which may say its Lipschitz constant: without one there
+            torch.sin; or an `Activation`, which may state its Lipschitz constant: without it there
             is no upper bound.
         gaussian: "dense" keeps the matrices; "lazy" never builds them and samples their products on
             demand, exactly in law (docs/theory/search.md#gaussian-matrices-on-demand);

@@ -71,8 +71,8 @@ class Endpoint:
             text alone): "stop" ends the run with an error that names it; with "skip" a check, a
             calibration, a comparison or an audit leaves it out, and its first line says so.
 
-    The waits 1, 2, 4, 8, ... are logged, so that a server with a rate limit causes only a few
-    lines.
+    Only the 1st, 2nd, 4th, 8th, ... wait is logged, so that a server with a rate limit causes only
+    a few lines.
 
     Raises:
         InputError: an invalid URL, timeout, count or choice.

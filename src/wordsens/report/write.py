@@ -63,8 +63,8 @@ def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -
             findings and tables.
 
     Raises:
-        InputError: a folder is none, or holds no records that can be read; the path has another
-            ending or lies nowhere.
+        InputError: one of `folders` is no folder, or holds no records that can be read; the path
+            has another ending, or its folder does not exist.
         StoreError: the file cannot be written.
         MissingExtraError: jinja2 or matplotlib is not installed.
     """

@@ -18,7 +18,7 @@ STUDIES = {
     ),
     "attention": (
         "wordsens.studies.attention:STUDY",
-        "the attention of two texts that differ in one word; the two texts may follow",
+        "the attention in two texts that differ in one word, which you may give behind it",
     ),
     "correlations": (
         "wordsens.studies.correlations:STUDY",
@@ -38,6 +38,6 @@ STUDIES = {
     ),
     "control": (
         "wordsens.studies.control.study:STUDY",
-        "small networks trained to a high or low sensitivity (not part of all)",
+        "small networks trained to a high or low sensitivity ('all' leaves it out)",
     ),
 }
