@@ -121,9 +121,9 @@ def compare(
     the effect of deletions counts as different only if a joint test over all rows finds it
     significant. Exit code 3 if a requirement fails.
 
-    With --threshold but without --texts, it only converts the threshold. It prints the threshold that
-    gives SECOND the same recall as FIRST, the threshold that gives it the same false hits, and what
-    your present threshold would do with SECOND.
+    With --threshold but without --texts, it only converts the threshold. It prints the threshold
+    that gives SECOND the same recall as FIRST, the threshold that gives it the same false hits, and
+    what your present threshold would do with SECOND.
 
     Example: wordsens compare minilm ./quantised --texts texts.csv --require
     'neighbours.nearest.second <= .05'
