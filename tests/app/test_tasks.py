@@ -177,7 +177,7 @@ def test_what_the_model_does_not_read_is_in_the_answer(monkeypatch):
     texts = f"{read} It works.", f"{read} It does not work."
     answer = two_texts("minilm", *texts)
     assert answer["value"] == pytest.approx(1)
-    assert "not where they differ" in answer["cut"]
+    assert "nor where they differ" in answer["cut"]
     longer = models.unread(load("minilm"), texts[0], f"At noon. {texts[0]}")
     assert longer == "The model reads only a part of the texts."
     # Equal texts differ nowhere.

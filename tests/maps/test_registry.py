@@ -134,7 +134,7 @@ def test_a_new_map_is_a_class_and_one_entry(tmp_path, monkeypatch, capsys):
     assert torch.equal(cosine(X), torch.cos(3 * X)) and cosine.name == "waves(shape=cosine)"
     assert map_title(cosine.name) == "waves, shape=cosine"
     assert {"scale", "shape"} < option_names()
-    assert option_help("scale") == "Of waves: multiplies the rows. Default: 2."
+    assert option_help("scale") == "For waves: multiplies the rows. Default: 2."
     for name, message in {
         "waves(shape=sin)": r"`shape` \(='sin'\) must be one of sine, cosine; did you mean 'sine'",
         "waves(scale=x)": r"`scale` \(='x'\) must be of the class int",

@@ -57,7 +57,7 @@ def test_a_function_or_an_object_gives_its_own_numbers_by_few_texts():
             "gave a list that is no array of numbers in rows of one length",
         ),
         (lambda texts: None, "gave an array of shape () for 1 texts"),
-        (lambda texts: 1 / 0, "broken failed on 1 texts with ZeroDivisionError: division by zero"),
+        (lambda texts: 1 / 0, "broken failed on 1 text with ZeroDivisionError: division by zero"),
     ],
 )
 def test_a_bad_answer_is_told_in_one_line(answer, message):
