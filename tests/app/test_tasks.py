@@ -177,9 +177,9 @@ def test_what_the_model_does_not_read_is_in_the_answer(monkeypatch):
     texts = f"{read} It works.", f"{read} It does not work."
     answer = two_texts("minilm", *texts)
     assert answer["value"] == pytest.approx(1)
-    assert "nor where they differ" in answer["cut"]
+    assert "where they differ" in answer["cut"]
     longer = models.unread(load("minilm"), texts[0], f"At noon. {texts[0]}")
-    assert longer == "The model reads only a part of the texts."
+    assert longer and "where they differ" not in longer
     # Equal texts differ nowhere.
     assert models.unread(load("minilm"), texts[0], texts[0]) == longer
     assert models.unread(load("minilm"), "It works.", "It works well.") == ""
