@@ -105,3 +105,14 @@ def test_the_draws_keep_the_two_scores_of_a_pair_together():
     assert found.low >= 3 + 2 * 0.3
     assert round(found.value, 4) == found.value
     assert (3 + 2 * old >= found.value).sum() == (old >= 0.3).sum()
+
+
+def test_without_a_pair_that_passes_the_threshold_is_above_all():
+    old, new = np.array([0.1, 0.2, 0.3]), np.array([0.4, 0.5, 0.9])
+    assert 0.9 < matched_threshold(0.8, old, new).value <= 0.9 + 1e-4 + 1e-12
+    assert matched_threshold(0.0, old, new).value <= 0.4
+
+
+def test_few_near_duplicates_are_named_in_a_note():
+    few = [pair for pair in PAIRS if not pair.near] + [pair for pair in PAIRS if pair.near][:5]
+    assert len(ws.carry_threshold(bag_of_words, bag_of_words, 0.8, few).notes) == 1

@@ -1,5 +1,5 @@
-"""A threshold without labels: how often a new question would get the answer to another one, from
-distinct questions of which one half is a cache that the other half asks."""
+"""A threshold without labels: how often a new question would get the answer to another question.
+One half of the given questions fills a cache, and the other half is looked up in it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -114,7 +114,7 @@ class Collisions(Calibrated):
 
     @property
     def distances(self) -> dict[str, float] | None:
-        """The threshold as the largest distance of unit vectors, as in `Calibration`."""
+        """The threshold as the largest distance between unit vectors, as in `Calibration`."""
         return as_distances(self.threshold, self.score == COSINE)
 
     @property
@@ -258,12 +258,7 @@ def collisions(
         encoded(side.encode, part, count) for side, part in zip(sides, (cache, asked), strict=True)
     ]
     compare = SIMILARITY_OF[similarity_of(loaded)]
-    known = {_plain(text) for text in kept}
-    labelled, given = [pair for pair in labelled if pair.texts <= known], len(labelled)
-    if given > len(labelled):
-        count_out = plural(given - len(labelled), "labelled pair")
-        changes.append(f"{count_out} left out, with a text that is not among your questions")
-    labels = _labels(labelled)
+    labels, differing, unknown = _labels(labelled, kept)
     nearest: list[_Nearest] = []
     repeated: list[float] = []
     for start in range(0, len(asked), _BLOCK):
@@ -292,8 +287,8 @@ def collisions(
         confidence=float(confidence),
         guard=guard,
         repeated=np.array(repeated),
-        differing=sum(not pair.same for pair in labelled),
-        changes=tuple(changes),
+        differing=differing,
+        changes=(*changes, *unknown),
     )
 
 
@@ -329,13 +324,22 @@ def _nearest(
     return _Nearest(question, cached, verdict, values)
 
 
-def _labels(pairs: Sequence[Pair]) -> dict[str, dict[str, bool]]:
-    """For each text whether it means the same as others, as far as labels say so."""
+def _labels(
+    pairs: Sequence[Pair], texts: Sequence[str]
+) -> tuple[dict[str, dict[str, bool]], int, list[str]]:
+    """For each text whether it means the same as others, as far as labels say so; how many pairs
+    differ; and how many pairs were left out, with a text that is not among these."""
+    known = {_plain(text) for text in texts}
+    kept = [pair for pair in pairs if pair.texts <= known]
     labels: dict[str, dict[str, bool]] = {}
-    for pair in pairs:
+    for pair in kept:
         for text, other in permutations(pair.texts):
             labels.setdefault(text, {})[other] = pair.same
-    return labels
+    changes = []
+    if unknown := len(pairs) - len(kept):
+        count = plural(unknown, "labelled pair")
+        changes.append(f"{count} left out, with a text that is not among your questions")
+    return labels, sum(not pair.same for pair in kept), changes
 
 
 def _plain(text: str) -> str:

@@ -126,8 +126,8 @@ def _worst(collisions: Collisions) -> Table:
     }
     note = (
         "Pairs that the guard calls the same come first, then the nearest. --write-pairs FILE "
-        "writes them for your label: a pair that means the same is no wrong answer, and the "
-        "threshold falls."
+        "writes them so that you can label them: pairs that mean the same no longer count as wrong "
+        "answers, and the threshold falls."
     )
     return Table("Nearest questions, the worst hits first", columns, note=note, most=_WORST)
 
