@@ -12,8 +12,8 @@ mended by hand. Sentences and tables are mended by hand as well: a line says whi
 again.
 
 docs/numbers.json says of each by which code it was last measured, when and on what. A number is old
-when the code has changed since: the packages that compute, files of its own, and the word lists and
-texts that it reads.
+when the code has changed since: the packages that compute, files of its own (docstrings do not
+count), and the word lists and texts that it reads.
 """  # noqa: E501
 
 import argparse
@@ -34,7 +34,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.reporting import commit, processor
-from wordsens.sweeps.spec import code_version
+from wordsens.sweeps.spec import code_version, without_docstrings
 
 ROOT = Path(__file__).parent.parent
 STAMPS = ROOT / "docs" / "numbers.json"
@@ -46,7 +46,9 @@ LONG = 10
 WORDS, TEXTS = "src/wordsens/evaluation/words", "src/wordsens/text/shipped"
 """Folders of the package's data."""
 
-GUARD = "src/wordsens/evaluation/guard"
+EVALUATION = "src/wordsens/evaluation"
+"""With the guard."""
+
 STUDIES = "src/wordsens/studies"
 
 
@@ -66,8 +68,11 @@ class Number:
         digest = hashlib.sha256(code_version().encode())
         for place in (*self.code, *self.data):
             path = ROOT / place
-            files = sorted(path.rglob("*.*")) if path.is_dir() else [path]
-            digest.update(b"".join(file.read_bytes() for file in files if file.suffix != ".pyc"))
+            for file in sorted(path.rglob("*.*")) if path.is_dir() else [path]:
+                if file.suffix == ".py":
+                    digest.update(without_docstrings(file))
+                elif file.suffix != ".pyc":
+                    digest.update(file.read_bytes())
         return digest.hexdigest()[:12]
 
 
@@ -101,28 +106,28 @@ NUMBERS = [
         "check",
         "wordsens check minilm",
         ("README.md", "docs/check.md"),
-        (GUARD,),
+        (EVALUATION,),
         DECISIONS,
     ),
     Number(
         "guard",
         f"wordsens guard {TWO_SENTENCES}",
         ("README.md",),
-        (GUARD,),
+        (f"{EVALUATION}/guard",),
         (WORDS,),
     ),
     Number(
         "threshold",
         "wordsens calibrate minilm --pairs examples/pairs.csv --budget .05 --guard",
         ("docs/how-to/threshold.md",),
-        (GUARD,),
+        (EVALUATION,),
         DECISIONS,
     ),
     Number(
         "threshold without labels",
         "wordsens calibrate minilm --texts examples/questions.csv --guard",
         ("docs/how-to/threshold.md",),
-        (GUARD, "examples/questions.csv"),
+        (EVALUATION, "examples/questions.csv"),
         DECISIONS,
     ),
     Number(
@@ -130,21 +135,21 @@ NUMBERS = [
         "wordsens check minilm --pairs examples/pairs.csv --threshold .948 --require "
         "'guarded_recall >= .9'",
         ("docs/how-to/gate.md",),
-        (GUARD,),
+        (EVALUATION,),
         DECISIONS,
     ),
     Number(
         "explain",
         'wordsens explain minilm "How do I enable it?" "How do I disable it?"',
         ("docs/explain.md",),
-        (),
+        (EVALUATION,),
         (WORDS,),
     ),
     Number(
         "audit",
         "wordsens audit minilm --texts shipped --limit 25",
         ("docs/audit.md",),
-        (),
+        (EVALUATION,),
         DECISIONS,
     ),
     Number("measure", 'wordsens measure "I love her much"', ("README.md",), ()),
@@ -169,7 +174,7 @@ NUMBERS = [
     _benchmark("sweeps", "src/wordsens/sweeps/run.py"),
     _benchmark(
         "evaluation",
-        GUARD,
+        EVALUATION,
         data=DECISIONS,
     ),
     _benchmark("operations", data=()),
@@ -226,25 +231,27 @@ NUMBERS = [
         "examples",
         "python -m wordsens.app.tasks.shipped",
         ("src/wordsens/app/static/examples.json",),
-        ("src/wordsens/app/tasks",),
+        ("src/wordsens/app/tasks", EVALUATION),
         DECISIONS,
     ),
     Number(
         "page",
         "python -m benchmarks.pictures app {out}",
         _images("app-two-texts", "app-text", "app-lines"),
-        ("src/wordsens/app/tasks",),
+        ("src/wordsens/app/tasks", EVALUATION),
         DECISIONS,
     ),
     Number(
         "picture of a check",
         "python -m benchmarks.pictures check {out}",
         _images("check"),
-        (GUARD,),
+        (EVALUATION,),
         DECISIONS,
     ),
     # Last, since it ends the run where one of its packages is not installed.
-    _benchmark("models", GUARD, shown=("README.md", "docs/check.md"), data=DECISIONS, minutes=8),
+    _benchmark(
+        "models", EVALUATION, shown=("README.md", "docs/check.md"), data=DECISIONS, minutes=8
+    ),
 ]
 
 

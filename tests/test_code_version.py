@@ -1,5 +1,6 @@
 """Which files a value depends on: what computes it, and nothing that shows it."""
 
+import ast
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from wordsens.sweeps.sweep import study_named
         ("display/style.css", False),
         ("evaluation/words/guard/antonyms.txt", False),
         ("evaluation/guard/judge.py", False),
+        ("evaluation/check.py", False),
+        ("evaluation/word_lists.py", True),
         ("plotting/style.py", False),
         ("cli/paper.py", False),
         ("maps/attention/change.py", True),
@@ -31,6 +34,26 @@ def test_a_value_depends_on_the_packages_that_compute(tmp_path, monkeypatch, cha
     before = spec.code_version.__wrapped__()
     (root / changed).write_bytes((root / changed).read_bytes() + b"\nADDED = 1\n")
     assert (spec.code_version.__wrapped__() != before) == counts
+
+
+class _WithoutStrings(ast.NodeTransformer):
+    """Statements that are only a string become `pass`."""
+
+    def visit_Expr(self, node):
+        alone = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return ast.Pass() if alone else node
+
+
+def test_a_value_depends_on_all_but_the_docstrings():
+    root = Path(wordsens.__file__).parent
+    assert b"unrelated seeds" not in spec.without_docstrings(root / "seeds.py")
+    for path in root.rglob("*.py"):
+        source = path.read_text("utf-8")
+        passes = spec._DOCSTRING.sub(
+            lambda found: found[0] if found[1] is None else f"{found[1].rstrip('r')}pass", source
+        )
+        wanted = _WithoutStrings().visit(ast.parse(source))
+        assert ast.dump(ast.parse(passes)) == ast.dump(wanted), path
 
 
 def test_studies_differ_in_their_own_files():

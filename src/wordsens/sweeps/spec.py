@@ -154,26 +154,37 @@ _PACKAGE = Path(__file__).parents[1]
 
 # The code that a cell's value can depend on, besides the file of its study.
 _NUMERIC = (
-    *("activations.py", "seeds.py", "intervals.py", "evaluation/*.py"),
+    *("activations.py", "seeds.py", "intervals.py", "evaluation/word_lists.py"),
     *("sweeps/texts.py", "sweeps/map_cell.py", "sweeps/measurement.py"),
     *("text/**/*.py", "models/**/*.py", "gaussian/**/*.py", "search/**/*.py", "maps/**/*.py"),
     *("certificates/**/*.py", "theory/**/*.py", "sensitivity/**/*.py"),
-    *("generalization/**/*.py", "training/**/*.py"),
+    *("generalization/**/*.py", "training/penalty.py"),
 )
+_DOCSTRING = re.compile(r'(^ *r?)?"""[\s\S]*?"""', re.MULTILINE)
+"""A string in triple quotes: group 1 is there if a line begins with it."""
+
+
+def without_docstrings(path: Path) -> bytes:
+    """A file of this package without its docstrings, which no value depends on."""
+    source = path.read_text(encoding="utf-8")
+    return _DOCSTRING.sub(lambda found: found[0] if found[1] is None else "", source).encode()
 
 
 @cache
 def code_version(cell: "type[Cell] | None" = None) -> str:
     """The hash of the code that a cell's value can depend on, its first 12 hexadecimal digits: the
-    numeric packages, and the file of its study with what that imports from its folder. None: the
-    numeric packages alone. The content of a file counts, not its time or place.
+    numeric packages without their docstrings, and the file of its study with what that imports from
+    its folder. None: the numeric packages alone. The content of a file counts, not its time or
+    place.
     """
     files = {path for pattern in _NUMERIC for path in _PACKAGE.glob(pattern)}
+    contents = [(path.name, without_docstrings(path)) for path in files]
     if cell is not None:
         modules = {cell.__module__, cell.experiment.partition(":")[0]} & set(sys.modules)
         for name in modules - {"wordsens.sweeps.measurement"}:
-            files |= own_sources(name, Path(sys.modules[name].__file__ or ""))
-    parts = sorted(path.name + hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
+            own = own_sources(name, Path(sys.modules[name].__file__ or ""))
+            contents += [(path.name, path.read_bytes()) for path in own - files]
+    parts = sorted(name + hashlib.sha256(content).hexdigest() for name, content in contents)
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:12]
 
 
