@@ -140,6 +140,8 @@ def lines(
             raise InputError(
                 f"{argument('log')} (={log!r}) needs numbers above 0, but {roles[axis]} has {least}"
             )
+        if max(rows[axis]) < (1 + 1e-9) * least:  # matplotlib divides by 0 at ends so close
+            rows[axis] = least
     styles = styles_of(dict(zip(rows["series"], rows["map"], strict=True)))
     heads = rows["panel"].unique().tolist()
     wide = len(heads) == 1 and max(map(len, styles)) > LEGEND_LETTERS
