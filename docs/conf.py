@@ -57,6 +57,15 @@ def _formulas_as_they_are(
             )
 
 
+def _types_as_they_are(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Escapes the stars of shapes, such as "*batch n d", in what napoleon writes."""
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith((":type ", ":type:", ":vartype ")):
+            lines[number] = line.replace("*", r"\*")
+
+
 class OptionTable(Directive):
     """The options of a command with their help: `{wordsens-options} sweep run`. Its content, their
     names, is what a code host shows instead (cli_page.py)."""
@@ -80,3 +89,4 @@ def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.add_directive("wordsens-options", OptionTable)
     app.connect("autodoc-process-docstring", _formulas_as_they_are, priority=100)
+    app.connect("autodoc-process-docstring", _types_as_they_are, priority=600)
