@@ -59,7 +59,7 @@ _LINES: dict[str, dict[str, Any]] = {
 
 
 def draw(chart: Chart, *, style: StyleFile = None) -> StyledFigure:
-    """The figure of what a view draws.
+    """The figure of a view's chart.
 
     Args:
         chart: of a view that has one.
