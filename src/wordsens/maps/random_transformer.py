@@ -281,6 +281,11 @@ class RandomTransformer(FeatureMap):
                 scores = self.scores_between(queries, keys)
             yield self.score.attention(self.masked(scores))
 
+    @property
+    def attention_layers(self) -> int:
+        """The layers: each has attention."""
+        return self.depth
+
     def attention_of(
         self, rows: Float[Tensor, "n d"], layer: int = 1
     ) -> Float[Tensor, "heads n n"]:
