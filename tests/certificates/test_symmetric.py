@@ -164,6 +164,26 @@ def test_rows_of_length_sqrt_d_have_the_constant_of_the_paper():
     )
 
 
+def test_a_residual_keeps_the_features_long():
+    """The corollary of docs/proofs.md on 2,000 random texts of each kind, and two groups of words
+    for which its factor is needed."""
+    random = np.random.default_rng(3)
+    for trial in range(4_000):
+        n, d = random.integers(2, 12), random.integers(1, 8)
+        rows = random.standard_normal((n, d)) * 10 ** random.uniform(-1, 1, (n, 1))
+        rows[random.random(n) < 0.3] = -rows[0]
+        projection = random.standard_normal((d, d)) * 10 ** random.uniform(-1, 1)
+        weights = attention(rows, projection, KINDS[trial % 2], 1.0)
+        sums = 1 / weights.diagonal()  # Z_j, since K_jj = 1
+        squared = ((rows + weights @ rows) ** 2).sum()
+        assert squared >= (sums @ (rows**2).sum(axis=1)) / sums.max() * (1 - 1e-9)
+    loadings = np.repeat([0.02, 1.0], [2500, 500])
+    kernel = np.outer(loadings, loadings) + np.diag(1 - loadings**2)
+    rows = np.repeat([1.0, -1.0], [2500, 500])
+    squared = ((rows + kernel @ rows / kernel.sum(axis=1)) ** 2).mean()
+    assert squared < 0.7  # at least 1 would hold without the factor
+
+
 def test_two_words_by_hand():
     """x = (1, -1), T = 1, a = W_Q: with k = exp(-2 a²) both rows are ± 2 / (1 + k). Word 1 at 1 + t
     has k' = exp(-(2 + t)² a² / 2), y_1 = (1 + t - k') / (1 + k') and y_2 = (k' (1 + t) - 1) /

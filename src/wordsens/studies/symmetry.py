@@ -97,23 +97,28 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Prese
     return [{**common, **size} for size in sizes], []
 
 
-_MAP = ["queries and keys", "scores"]
 _SETTING = ["residual", "temperature"]
-_SERIES = [*_MAP, *_SETTING]
+_SERIES = ["attention", *_SETTING]
 _COLUMNS = {"S": "value", "at most": "upper", "squared weights": "column"}
 _EXPONENTS, _BY_LENGTH = "S of one word ~ n^exponent at d = n", "S of one word by n"
 
 
 def _named(records: Any) -> Any:
-    """The records with the names of their series."""
+    """The records with the names of their series, in the order of these; `scores` without "tied"
+    or "untied"."""
+    order = ["temperature", "residual", "tied"]
+    records = records.sort_values(order, ascending=[True, False, False], kind="stable")
     names = [
         {value: name for name, value in temperatures(n, d).items()}.get(value, f"{value:g}")
         for n, d, value in records[["n", "d", "temperature"]].itertuples(index=False)
     ]
-    tied = records["tied"].astype(bool).map({True: "tied", False: "untied"})
-    residual = records["residual"].astype(bool).map({True: "yes", False: "no"})
-    named = {"queries and keys": tied, "scores": records["attention"], "residual": residual}
-    records = records.assign(temperature=names, **named)
+    tied = records["tied"].map({True: "tied", False: "untied"})
+    records = records.assign(
+        temperature=names,
+        residual=records["residual"].map({True: "yes", False: "no"}),
+        attention=tied + " " + records["attention"],
+        scores=records["attention"],
+    )
     require_alike(records, [*_SERIES, "n"])
     return records
 
@@ -121,14 +126,13 @@ def _named(records: Any) -> Any:
 def tables(records: pd.DataFrame) -> Tables:
     """The exponent of S in n of every kind of attention; S, its bound and the squared weights to
     the word by n."""
-    named = _named(records)
-    rows = []
+    named, rows = _named(records), []
     for keys, part in named.groupby(_SERIES, sort=False):
         fit, longest = power_law(part["n"].tolist(), part["value"].tolist()), part["n"].max()
         last = part[part["n"] == longest]
-        ends = {f"{name}, n = {longest}": over_draws(last[at]) for name, at in _COLUMNS.items()}
-        exponent = {"exponent": fit[0] if fit else None}
-        rows.append(dict(zip(_SERIES, keys, strict=True)) | exponent | ends)
+        row = dict(zip(_SERIES, keys, strict=True)) | {"exponent": fit[0] if fit else None}
+        row |= {f"{name}, n = {longest}": over_draws(last[at]) for name, at in _COLUMNS.items()}
+        rows.append(row)
     return {
         _EXPONENTS: pd.DataFrame(rows, dtype=object),
         _BY_LENGTH: means(named, [*_SERIES, "n"], _COLUMNS),
@@ -136,62 +140,66 @@ def tables(records: pd.DataFrame) -> Tables:
 
 
 def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
-    """The exponents at temperature 1 with a residual; the squared weights to the moved word; tied
-    against untied at the longest texts."""
-    named, rows = _named(records), tables[_EXPONENTS]
+    """The exponents at temperature 1 with a residual; tied against untied at the longest texts; the
+    squared weights to the moved word."""
+    named, rows = _named(records), tables[_EXPONENTS].dropna(subset=["exponent"])
     usual = rows[(rows["residual"] == "yes") & (rows["temperature"] == "1")]
-    fitted = usual.dropna(subset=["exponent"])
-    if len(fitted):
-        phrase = "{0.kind} {0.exponent}"
-        kinds = fitted.assign(kind=fitted[_MAP].agg(" ".join, axis=1))
-        listed = "; ".join(kinds.apply(phrase.format, axis=1))
+    if len(usual):
+        listed = "; ".join(usual.apply("{0.attention} {0.exponent}".format, axis=1))
         yield Finding(
             f"Exponent of S in n at d = n, temperature 1, with a residual: {listed}.",
-            rows=tuple(named.merge(fitted[_SERIES])["cell"]),
-        )
-    symmetric = named["tied"].astype(bool) & (named["scores"] != "dot")
-    if symmetric.any() and not symmetric.all():
-        most = named.groupby(symmetric)["column"].max()
-        yield Finding(
-            "All rows' squared weights to the moved word sum to at most "
-            f"{number(most[True])} under tied l2 and normalized-dot attention (1 is the proved "
-            f"maximum), and to up to {number(most[False])} under the others.",
-            rows=tuple(named["cell"]),
+            rows=tuple(named.merge(usual[_SERIES])["cell"]),
         )
     last = named[named["n"] == named["n"].max()]
-    tied = last["queries and keys"] == "tied"
+    tied = last["tied"].astype(bool)
     factors = changes(last[~tied], last[tied], ["scores", *_SETTING], relative=True)
     if len(factors):
         by_temperature = factors.groupby("temperature", sort=False)["change"]
-        listed = "; ".join(
-            f"at temperature {name}, {tally(part, 'larger', 'smaller', none=1.0)}"
+        counts = [
+            f"at temperature {name} {tally(part, 'larger', 'smaller', none=1.0)}"
             for name, part in by_temperature
-        )
+        ]
         yield Finding(
-            f"S of untied attention, against tied attention at n = {last['n'].max()}: {listed}.",
+            f"S of untied attention compared with tied attention at n = {last['n'].max()}: "
+            f"{'; '.join(counts)}.",
             rows=tuple(last["cell"]),
         )
+    symmetric = named["upper"].notna()
+    if symmetric.any() and not symmetric.all():
+        most = named.groupby(symmetric)["column"].max()
+        yield Finding(
+            "Squared weights of all rows to the moved word, summed: at most "
+            f"{number(most[True])} under tied l2 and normalized-dot attention (proved: at most 1), "
+            f"up to {number(most[False])} under the others.",
+            rows=tuple(named["cell"]),
+        )
+
+
+# Of the temperatures those that are drawn.
+_DRAWN = ("1", "√d")
 
 
 def figures(records: pd.DataFrame) -> dict[str, Any]:
-    """S against n, a panel for each temperature with and without a residual."""
+    """S against n, tied and untied, a panel for each kind of scores and two temperatures."""
     from wordsens.plotting import lines
 
-    columns = tables(records)[_BY_LENGTH]
-    columns["residual"] = columns["residual"].map({"yes": "residual", "no": "no residual"})
-    columns["temperature"] = "temperature " + columns["temperature"]
-    lengths = sorted(set(columns["n"]))
+    named = _named(records)
+    named = named[named["temperature"].isin(_DRAWN)]
+    named["panel"] = named["scores"] + ", T = " + named["temperature"]
+    ending = named["residual"].map({"yes": "", "no": ", no residual"})
+    named["series"] = named["attention"].str.split().str[0] + ending
+    lengths = sorted(set(named["n"]))
     drawn = lines(
-        columns,
+        means(named, ["panel", "series", "n"], _COLUMNS),
         x="n",
         y="S",
-        colour=_MAP,
-        panel=["residual", "temperature"],
+        colour="series",
+        panel="panel",
         labels={"n": "words n (d = n)", "S": STUDY.value},
         log="xy",
         guides={"1/√n": [(n, n**-0.5) for n in lengths]},
         title="Word sensitivity of symmetric and asymmetric attention",
-        caption=f"{BARS} S is a lower bound.",
+        caption=f"{BARS} S is a lower bound; T is the temperature.",
     )
     return {"symmetry": drawn}
 
