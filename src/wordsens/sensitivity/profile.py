@@ -335,8 +335,11 @@ def _shape(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> list[Measure]:
     """The entropy of the attention weights and their largest column, of maps of one layer of
     attention, and the stable rank of the features, where there are such."""
     shape, features = [], phi(rows).double()
-    layered = isinstance(phi, AttentionLayer | RandomTransformer) and phi.attention_layers == 1
-    if layered and phi.score.sums_to_one:
+    if (
+        isinstance(phi, AttentionLayer | RandomTransformer)
+        and phi.attention_layers == 1
+        and phi.score.sums_to_one
+    ):
         weights = phi.attention_of(rows).double()
         entropies = torch.special.entr(weights).sum(dim=-1)
         entropy, most = float(entropies.mean()), math.log(len(rows))
