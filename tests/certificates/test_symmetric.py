@@ -209,6 +209,8 @@ def test_a_text_of_float32_and_one_of_huge_rows_are_bounded():
     phi = RandomTransformer(8, 1, attention="l2", seed=1, **ALONE)
     expected = bound(huge.numpy(), 1e4, phi(huge).norm().item(), True)
     np.testing.assert_allclose(ws.certify(phi, huge, radius=1e4), expected, rtol=1e-3)
+    # Scores of 1e17 are not known to within 1.
+    assert ws.certificate(phi, 1e4 * huge) is None
 
 
 @pytest.mark.parametrize(
@@ -239,3 +241,10 @@ def test_queries_that_rounding_hides_have_no_bound():
     direction = phi.layers[0].queries[0, :, 0]
     rows[1] -= direction * (rows[1] @ direction) / direction.square().sum()
     assert ws.certificate(phi, rows) is None
+
+
+def test_queries_too_short_to_be_normalised_have_no_bound():
+    phi = RandomTransformer(4, 1, attention="normalized-dot", seed=0, **ALONE)
+    rows = ws.gaussian_text(3, 4, seed=0).rows
+    assert ws.certificate(phi, 1e-9 * rows) is not None
+    assert ws.certificate(phi, 1e-13 * rows) is None

@@ -87,6 +87,8 @@ RECORDS = [
 def test_exponents_rows_and_findings():
     summary = STUDY.summary(pd.DataFrame(RECORDS))
     rows = summary.table().set_index(["attention", "temperature", "residual"])
+    assert [name for name, _, _ in rows.index] == 2 * ["tied l2", "untied l2"]
+    assert [temperature for _, temperature, _ in rows.index] == ["1", "1", "2", "2"]
     assert rows["exponent"]["tied l2", "1", "yes"] == pytest.approx(-0.5)
     assert rows["exponent"]["untied l2", "1", "yes"] == pytest.approx(-0.1)
     assert rows["S, n = 160"]["tied l2", "1", "yes"] == pytest.approx(160**-0.5)

@@ -74,8 +74,9 @@ def certify(
     if bounds is None:
         raise InputError(
             f"`phi` ({name}) has no certificate; random features, deep random features, random "
-            "attention features and one layer of tied attention have one, word_sensitivity gives a "
-            "lower bound for every map, and `lipschitz` takes a constant of your own"
+            "attention features and one layer of tied attention have one, "
+            "word_sensitivity gives a lower bound for every map, "
+            "and `lipschitz` takes a constant of your own"
         )
     if bounds.failure_probability is not None and text_depends_on_weights:
         raise InputError(

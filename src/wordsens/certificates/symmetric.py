@@ -11,8 +11,8 @@ from wordsens.certificates.base import Certificate, rounding
 from wordsens.maps.attention.scores import Softmax
 from wordsens.maps.random_transformer import RandomTransformer
 
-# Shorter queries are not brought to length 1, and more rounding hides their direction.
-_SHORTEST, _MOST_ROUNDING = 1e-11, 0.05
+# Queries below 1e-12 are not brought to length 1: their K_jj is less than 1.
+_SHORTEST = 1e-11
 
 
 def is_symmetric(phi: RandomTransformer) -> bool:
@@ -45,7 +45,8 @@ def symmetric_certificate(
     if not norm > 0:
         return None
     apart = torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist")
-    from_word, farthest = apart.amax(dim=1)[words], apart.max()
+    from_word = apart.amax(dim=1)[words]
+    farthest = apart.max()
     others = radius + math.sqrt(2) * from_word
     own = phi.residual * radius + torch.maximum(farthest, from_word + radius)
     change = torch.hypot(others, own) * (1 + rounding(rows.shape[1] + 16))
@@ -55,23 +56,25 @@ def symmetric_certificate(
 
 def _least_norm(phi: RandomTransformer, rows: Float[Tensor, "n d"]) -> float:
     """A lower bound of ‖phi(X)‖, rounding included; at most 0 where none is known."""
-    (n, d), matrix = rows.shape, phi.layers[0].queries
+    n, d = rows.shape
+    matrix = phi.layers[0].queries
     assert matrix is not None  # the scores are no dot products
     projection = matrix[0].double()
+    m = projection.shape[1]
     queries = rows @ projection
-    m, lengths = queries.shape[1], torch.linalg.vector_norm(queries, dim=1)
     longest = float(torch.linalg.vector_norm(rows, dim=1).max())
-    size, unit = longest * float(torch.linalg.matrix_norm(projection)), rounding(d + m + 16)
+    size = longest * float(torch.linalg.matrix_norm(projection))
     if phi.attention == "normalized-dot":
-        shortest = float(lengths.min())
-        if shortest < _SHORTEST or unit * size / shortest > _MOST_ROUNDING:
+        shortest = float(torch.linalg.vector_norm(queries, dim=1).min())
+        if shortest < _SHORTEST:
             return 0.0
         largest = size / shortest * math.sqrt(m) / phi.temperature
     else:
         largest = size**2 / (phi.temperature * math.sqrt(d))
-    # Each score is off by at most 8 unit largest, each weight by a factor of the exponential of
-    # twice that.
-    off = math.expm1(min(16 * unit * largest, 1.0)) + 3 * rounding(n + 16)
+    # Each score is off by at most half of this, each weight by a factor of its exponential.
+    score = 16 * rounding(d + m + 16) * largest
+    off = math.expm1(min(score, 1.0)) + 3 * rounding(n + 16)
     weights = phi.score.attention(phi.scores_between(queries, queries))
     features = torch.linalg.vector_norm(phi.residual * rows + weights @ rows)
-    return float(features) * (1 - rounding(n * d + 8)) - 2 * math.sqrt(n) * longest * off
+    least = float(features) * (1 - rounding(n * d + 8))
+    return least - 2 * math.sqrt(n) * longest * off

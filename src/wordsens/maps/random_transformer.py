@@ -269,7 +269,9 @@ class RandomTransformer(FeatureMap):
         return torch.stack(outputs).sum(dim=0) if len(outputs) > 1 else outputs[0]
 
     def _weights(
-        self, rows: Float[Tensor, "*batch n d"], weights: LayerWeights
+        self,
+        rows: Float[Tensor, "*batch n d"],
+        weights: LayerWeights,
     ) -> Iterator[Float[Tensor, "*batch n n"]]:
         """The attention weights of every head on the rows that enter attention."""
         scale = self.temperature * math.sqrt(rows.shape[-1])
@@ -287,7 +289,9 @@ class RandomTransformer(FeatureMap):
         return self.depth
 
     def attention_of(
-        self, rows: Float[Tensor, "n d"], layer: int = 1
+        self,
+        rows: Float[Tensor, "n d"],
+        layer: int = 1,
     ) -> Float[Tensor, "heads n n"]:
         """The attention weights of every head of a layer, counted from 1, on one text."""
         require_count("layer", layer, most=self.depth)
@@ -295,7 +299,9 @@ class RandomTransformer(FeatureMap):
         return torch.stack(list(self._weights(entering, self.layers[layer - 1])))
 
     def scores_between(
-        self, queries: Float[Tensor, "*batch n m"], keys: Float[Tensor, "*batch n m"]
+        self,
+        queries: Float[Tensor, "*batch n m"],
+        keys: Float[Tensor, "*batch n m"],
     ) -> Float[Tensor, "*batch n n"]:
         """The scores of queries and keys, "l2" or "normalized-dot"."""
         if self.attention == "normalized-dot":

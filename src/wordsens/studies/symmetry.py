@@ -62,7 +62,7 @@ def measure(cell: SymmetryCell) -> dict[str, Any]:
     }
 
 
-# n, draws and the search effort.
+# n, draws and the search effort. Quick finds .82 to 1 of normal's S, .99 on average.
 PRESETS: dict[str, tuple[list[int], int, str]] = {
     "quick": ([10, 20, 40], 3, "quick"),
     "laptop": ([10, 20, 40, 80, 160], 5, "quick"),
