@@ -39,6 +39,14 @@ CELLS = {
         "search": "quick",
         "depth": 2,
     },
+    "symmetry": {
+        "map": "transformer",
+        "n": 4,
+        "d": 4,
+        "text": "gaussian",
+        "search": "quick",
+        "depth": 1,
+    },
     "similarity": {"map": "raf", "n": 8, "d": 6, "text": "reviews", "search": "quick", "count": 2},
     "control": {
         "task": "one-word",

@@ -17,6 +17,7 @@ from wordsens.studies import (
     sensitivity,
     several_words,
     similarity,
+    symmetry,
 )
 from wordsens.studies.control import study as control
 from wordsens.sweeps import run
@@ -59,6 +60,7 @@ def small_scales(monkeypatch):
     monkeypatch.setitem(
         several_words.PRESETS, "quick", (4, 8, 1, [{"map": "rf", **FEW}, {"map": "raf", **FEW}])
     )
+    monkeypatch.setitem(symmetry.PRESETS, "quick", ([3, 4], 1, "quick"))
     monkeypatch.setitem(
         depth.PRESETS,
         "quick",
@@ -120,7 +122,7 @@ def no_figures(monkeypatch):
         "several-words",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("depth", "generalization", "correlations")
+            for name in ("depth", "generalization", "correlations", "symmetry")
         ),
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("similarity", "control")),
     ],
@@ -286,6 +288,7 @@ def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
         "attention",
         "correlations",
         "several-words",
+        "symmetry",
         "depth",
     )
     assert [part["command"] for part in document["parts"]] == [

@@ -19,12 +19,30 @@ KINDS = [
     {"norm": "pre", "mlp": 12, "heads": 2, "head_dimension": 3, "temperature": 0.5},
     {"norm": "pre", "score": "relu"},
     {"norm": "pre", "causal": True},
+    {"residual": False, "norm": None, "tied": True},
+    {"norm": None, "attention": "l2", "tied": True, "values": False, "temperature": 3.0},
+    {"norm": "pre", "attention": "l2", "heads": 2, "head_dimension": 20, "causal": True},
+    {"norm": None, "attention": "normalized-dot", "head_dimension": 5, "score": "relu"},
+    {"norm": "post", "attention": "normalized-dot", "tied": True, "head_dimension": 5},
 ]
 
 
 def normalized(rows):
     centred = rows - rows.mean(axis=1, keepdims=True)
     return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+
+
+def scores_of(phi: RandomTransformer, y: np.ndarray, m: dict, head: int) -> np.ndarray:
+    """The scores of one head, pair by pair."""
+    d = y.shape[1]
+    if phi.attention == "dot":
+        return y @ m["scores"][head] @ y.T / (phi.temperature * math.sqrt(d))
+    queries, keys = y @ m["queries"][head], y @ m["keys"][head]
+    if phi.attention == "l2":
+        apart = ((queries[:, None] - keys) ** 2).sum(axis=2)
+        return -apart / (2 * phi.temperature * math.sqrt(d))
+    lengths = np.outer(np.linalg.norm(queries, axis=1), np.linalg.norm(keys, axis=1))
+    return math.sqrt(queries.shape[1]) / phi.temperature * (queries @ keys.T / lengths)
 
 
 def forward(phi: RandomTransformer, rows: np.ndarray) -> list[np.ndarray]:
@@ -38,8 +56,8 @@ def forward(phi: RandomTransformer, rows: np.ndarray) -> list[np.ndarray]:
 
         def attention(y, m=matrices):
             total = 0
-            for head, matrix in enumerate(m["scores"]):
-                scores = y @ matrix @ y.T / (phi.temperature * math.sqrt(y.shape[1]))
+            for head in range(phi.heads):
+                scores = scores_of(phi, y, m, head)
                 scores = np.where(np.tri(len(y), dtype=bool) | (not phi.causal), scores, -np.inf)
                 exps = (
                     np.maximum(scores, 0)
@@ -140,6 +158,8 @@ def test_bad_sizes_are_refused():
         ({"norm": "batch"}, "norm"),
         ({"mlp": -1}, "mlp"),
         ({"head_dimension": 0}, "head_dimension"),
+        ({"attention": "l1"}, "attention"),
+        ({"attention": "l2", "score": "relu"}, "score.*softmax.*l2"),
     ]:
         with pytest.raises(InputError, match=said):
             RandomTransformer(8, 2, **kind)
@@ -155,3 +175,35 @@ def test_what_converged_means_is_noted_behind_several_layers_alone():
         for depth in (1, 2, 3)
     }
     assert [bool(found[depth].notes) for depth in (1, 2, 3)] == [False, True, True]
+
+
+@pytest.mark.parametrize("kind", ["dot", "normalized-dot", "l2"])
+def test_the_scores_of_every_kind_scatter_by_one(kind):
+    """300 rows of length sqrt(d), each with 300 keys: their standard deviation within a row is
+    between .8 and 1.3 for square and for narrow W_Q; tied keys are W_K = W_Q and the scores are
+    symmetric."""
+    rows = ws.gaussian_text(300, 64, seed=5).rows
+    for rank in (None, 8):
+        phi = RandomTransformer(64, 1, norm=None, attention=kind, head_dimension=rank, seed=6)
+        logs = phi.attention_of(rows).log()[0]
+        assert 0.8 < logs.std(dim=1).mean().item() < 1.3
+        tied = RandomTransformer(
+            64, 1, norm=None, attention=kind, head_dimension=rank, tied=True, seed=6
+        )
+        logs = tied.attention_of(rows).log()[0]
+        logs = logs - logs.diagonal().unsqueeze(1)
+        if kind != "dot":  # a row's score with itself is the same for all
+            torch.testing.assert_close(logs, logs.T)
+            assert logs.max().item() < 1e-9
+        else:
+            own = (rows @ tied.layers[0].scores[0] @ rows.T / 8).diagonal()
+            torch.testing.assert_close(logs + own.unsqueeze(1), (logs + own.unsqueeze(1)).T)
+
+
+def test_attention_of_a_layer_mixes_the_rows_that_enter_it():
+    phi = RandomTransformer(8, 2, residual=False, norm=None, attention="l2", tied=True, seed=1)
+    rows = ws.gaussian_text(5, 8, seed=2).rows
+    once, twice = (phi.attention_of(rows, layer)[0] for layer in (1, 2))
+    torch.testing.assert_close(phi(rows), twice @ (once @ rows))
+    with pytest.raises(InputError, match="layer"):
+        phi.attention_of(rows, 3)

@@ -26,7 +26,8 @@ ANY = [
     "random sensitivity",
 ]
 BOUNDED = ["Castin-type", "Dasoulas-type"]
-OF_ATTENTION = [*BOUNDED, *(f"{name}, at X" for name in BOUNDED), "attention entropy", "log n"]
+OF_WEIGHTS = ["attention entropy", "log n", "largest column"]
+OF_ATTENTION = [*BOUNDED, *(f"{name}, at X" for name in BOUNDED), *OF_WEIGHTS]
 EXPECTED = {
     "rf": [*ANY, "certificate"],
     "raf": [*ANY, "certificate", *OF_ATTENTION, "stable rank"],
@@ -163,6 +164,18 @@ def test_equal_weights_have_the_largest_entropy():
     measured = values(profile(phi))
     assert measured["attention entropy"] == pytest.approx(math.log(5)) == measured["log n"]
     assert measured["stable rank"] == pytest.approx(1)
+
+
+def test_the_largest_column_is_one_words_squared_weights():
+    """Of two heads, of a tied transformer, and of one that has it behind several layers."""
+    rows = X.rows.numpy()
+    for phi in (MAPS["two heads"], ws.RandomTransformer(6, 1, attention="l2", tied=True, seed=1)):
+        weights = phi.attention_of(X.rows).numpy()
+        assert weights.shape[1:] == (len(rows), len(rows))
+        largest = max((weights[:, :, word] ** 2).sum(axis=1).max() for word in range(len(rows)))
+        assert values(profile(phi))["largest column"] == pytest.approx(largest)
+    deep = values(profile(ws.RandomTransformer(6, 2, seed=1)))
+    assert "largest column" not in deep and "stable rank" in deep
 
 
 def test_rows_of_ones_own_and_a_budget():

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import wordsens as ws
+from wordsens.errors import InputError
 from wordsens.theory import average_by_layer
 
 
@@ -58,6 +59,12 @@ def test_the_law_is_that_of_random_weights(kind):
     predicted, predicted_error = average_by_layer(phi, text, word, paths=120)
     error = (measured.var(dim=0) / 60 + predicted_error.square()).sqrt()
     assert ((measured.mean(dim=0) - predicted).abs() <= 4 * error + 0.04 * predicted).all()
+
+
+@pytest.mark.parametrize("kind", [{"tied": True}, {"attention": "l2"}], ids=str)
+def test_only_untied_dot_products_have_the_law(kind):
+    with pytest.raises(InputError, match=r"tied=.*untied dot products"):
+        average_by_layer(ws.RandomTransformer(8, 1, **kind), ws.gaussian_text(3, 8, seed=0), 0)
 
 
 def test_the_standard_error_is_the_scatter_of_the_means():

@@ -73,10 +73,10 @@ def certify(
         )
     if bounds is None:
         raise InputError(
-            f"`phi` ({name}) has no certificate; random features, deep random features and random "
-            "attention features "
-            "have one, word_sensitivity gives a lower bound for every map, and `lipschitz` takes a "
-            "constant of your own"
+            f"`phi` ({name}) has no certificate; random features, deep random features, random "
+            "attention features and one layer of tied attention have one, "
+            "word_sensitivity gives a lower bound for every map, "
+            "and `lipschitz` takes a constant of your own"
         )
     if bounds.failure_probability is not None and text_depends_on_weights:
         raise InputError(
@@ -162,6 +162,10 @@ def _shipped(map_class: type[FeatureMap]) -> CertificateBuilder | None:
             from wordsens.certificates.attention.bounds import attention_certificate
 
             return attention_certificate
+        case "wordsens.maps.random_transformer.RandomTransformer":
+            from wordsens.certificates.symmetric import symmetric_certificate
+
+            return symmetric_certificate
     return None
 
 

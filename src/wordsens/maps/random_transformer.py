@@ -3,9 +3,10 @@ LayerNorm and MLP."""
 
 import copy
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float, Int
@@ -23,6 +24,7 @@ from wordsens.errors import (
 )
 from wordsens.maps.attention.features import ScoreName, checked_score, gaussian_products
 from wordsens.maps.attention.head import HeadWeights, ScoredHead, attention_starts
+from wordsens.maps.attention.scores import Softmax
 from wordsens.maps.base import (
     DEFAULT_MEMORY_BUDGET,
     AutogradChange,
@@ -34,6 +36,7 @@ from wordsens.search.plan import Stages
 from wordsens.seeds import Seed, generator
 
 NORMS = ("pre", "post")
+ATTENTIONS = ("dot", "normalized-dot", "l2")
 _LOCAL = (
     "Behind several layers S has many local maxima: 'converged' says that a search ended at one of "
     "them, not at the highest.",
@@ -50,6 +53,8 @@ class LayerWeights:
     Attributes:
         scores: W of every head, (heads, d, d), N(0, 1/d) entries or W_Q W_K^T (see
             RandomAttentionFeatures).
+        queries, keys: W_Q and W_K, (heads, d, m) of N(0, 1/sqrt(d m)) entries, where scores are no
+            function of W alone; W_K = W_Q where they are tied. None for untied dot products.
         values, output: W_V (heads, d, m) and W_O (heads, m, d), m = d / heads, all entries N(0,
             1/d); None: identities.
         inner, outer: of the MLP, (d, width) N(0, 1/d) and (width, d) N(0, 2/width); None without
@@ -57,6 +62,8 @@ class LayerWeights:
     """
 
     scores: Float[Tensor, "heads d d"]
+    queries: Float[Tensor, "heads d m"] | None
+    keys: Float[Tensor, "heads d m"] | None
     values: Float[Tensor, "heads d m"] | None
     output: Float[Tensor, "heads m d"] | None
     inner: Float[Tensor, "d width"] | None
@@ -78,6 +85,16 @@ class RandomTransformer(FeatureMap):
     has the same weights whatever the depth. There are no positions, no biases, and no norm behind
     the last layer. With `causal`, a row takes nothing from the rows behind it.
 
+    Those scores are "dot". With q_j = W_Q^T x_j and k_l = W_K^T x_l, W_Q and W_K (d, m), the others
+    are
+
+        sqrt(m) cos(q_j, k_l) / temperature                                  "normalized-dot",
+        -‖q_j - k_l‖² / (2 temperature sqrt(d))                              "l2" (Kim et al. 2021).
+
+    Like dot products those of rows of length sqrt(d) scatter by order 1. Tied keys are the queries,
+    W_K = W_Q; a row's score with itself is then higher by sqrt(m) / temperature than with a row at
+    right angles to it.
+
     One layer of one head without residual, norm, MLP and values is `RandomAttentionFeatures`
     exactly (paper, eq. 3); several are it, applied again and again.
 
@@ -93,13 +110,16 @@ class RandomTransformer(FeatureMap):
         causal: whether rows see themselves and earlier rows only.
         score: as for RandomAttentionFeatures.
         temperature: divides the scores.
-        head_dimension: the rank of each W_h = W_Q W_K^T; None for independent entries.
+        head_dimension: m, the rank of each W_h = W_Q W_K^T; None for independent entries of W_h,
+            or of square W_Q and W_K where the scores need them.
+        attention: what a score is: "dot", "normalized-dot" or "l2".
+        tied: whether the keys are the queries.
         seed: fixes all weights.
         dtype, device: where phi computes.
 
     Raises:
         InputError: a bad size, name or temperature; heads that do not divide d; several heads
-            without values.
+            without values; "l2" with another score than softmax.
 
     >>> phi = RandomTransformer(16, 3, heads=2, mlp=64, seed=0)
     >>> phi(torch.ones(5, 4, 16)).shape, [tuple(rows.shape) for rows in phi.states(torch.ones(4, 16))]
@@ -120,6 +140,8 @@ class RandomTransformer(FeatureMap):
         score: ScoreName = "softmax",
         temperature: Positive = 1.0,
         head_dimension: Count | None = None,
+        attention: Annotated[str, ATTENTIONS] = "dot",
+        tied: bool = False,
         seed: Seed = 0,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
@@ -147,6 +169,12 @@ class RandomTransformer(FeatureMap):
         self.head_dimension = (
             None if head_dimension is None else require_count("head_dimension", head_dimension)
         )
+        self.attention, self.tied = require_choice("attention", attention, ATTENTIONS), tied
+        if attention == "l2" and not isinstance(self.score, Softmax):
+            raise InputError(
+                f"`score` (={self.score.name!r}) must be 'softmax' with `attention` (='l2'), whose "
+                "scores are never positive; choose another attention"
+            )
         self.seed = seed
         self.dtype, self.device = require_dtype(dtype), torch.device(require_device(device))
         self.name = f"transformer{depth}"
@@ -157,15 +185,28 @@ class RandomTransformer(FeatureMap):
     def _drawn(self, layer: int, d: int, head_dimension: int | None) -> LayerWeights:
         # The first layer's W is that of RandomAttentionFeatures.
         purpose = ("attention",) if layer == 1 else ("attention", layer)
-        scores = gaussian_products(d, self.heads, head_dimension, generator(self.seed, *purpose))
+        stream = generator(self.seed, *purpose)
+        stored: dict[str, Any] = {"dtype": self.dtype, "device": self.device}
+        queries = keys = None
+        if self.attention == "dot" and not self.tied:
+            scores = gaussian_products(d, self.heads, head_dimension, stream)
+        else:
+            size = head_dimension or d
+            drawn = torch.randn(2, self.heads, d, size, generator=stream, dtype=torch.float64)
+            queries, keys = drawn / (d * size) ** 0.25
+            keys = queries if self.tied else keys
+            scores = queries @ keys.mT
+            queries, keys = queries.to(**stored), keys.to(**stored)
         stream, size = generator(self.seed, "layer", layer), d // self.heads
 
         def gaussian(*shape: int, variance: float) -> Tensor:
             drawn = math.sqrt(variance) * torch.randn(shape, generator=stream, dtype=torch.float64)
-            return drawn.to(dtype=self.dtype, device=self.device)
+            return drawn.to(**stored)
 
         return LayerWeights(
-            scores.to(dtype=self.dtype, device=self.device),
+            scores.to(**stored),
+            queries,
+            keys,
             gaussian(self.heads, d, size, variance=1 / d) if self.has_values else None,
             gaussian(self.heads, size, d, variance=1 / d) if self.has_values else None,
             gaussian(d, self.mlp, variance=1 / d) if self.mlp else None,
@@ -186,7 +227,7 @@ class RandomTransformer(FeatureMap):
         return other
 
     def __repr__(self) -> str:
-        names = ("depth", "heads", "residual", "norm", "mlp", "causal", "seed")
+        names = ("depth", "heads", "residual", "norm", "mlp", "causal", "attention", "tied", "seed")
         options = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"RandomTransformer(d={self.text_shape[1]}, {options}, score={self.score.name!r})"
 
@@ -220,14 +261,57 @@ class RandomTransformer(FeatureMap):
     def _attention(
         self, rows: Float[Tensor, "*batch n d"], weights: LayerWeights
     ) -> Float[Tensor, "*batch n d"]:
-        scale = self.temperature * math.sqrt(rows.shape[-1])
         outputs = []
-        for head, matrix in enumerate(weights.scores):
-            attention = self.score.attention(self.masked((rows @ matrix) @ rows.mT / scale))
+        for head, mixing in enumerate(self._weights(rows, weights)):
             if weights.values is None or weights.output is None:
-                return attention @ rows
-            outputs.append(attention @ (rows @ weights.values[head]) @ weights.output[head])
+                return mixing @ rows
+            outputs.append(mixing @ (rows @ weights.values[head]) @ weights.output[head])
         return torch.stack(outputs).sum(dim=0) if len(outputs) > 1 else outputs[0]
+
+    def _weights(
+        self,
+        rows: Float[Tensor, "*batch n d"],
+        weights: LayerWeights,
+    ) -> Iterator[Float[Tensor, "*batch n n"]]:
+        """The attention weights of every head on the rows that enter attention."""
+        scale = self.temperature * math.sqrt(rows.shape[-1])
+        for head, matrix in enumerate(weights.scores):
+            if self.attention == "dot" or weights.queries is None or weights.keys is None:
+                scores = (rows @ matrix) @ rows.mT / scale
+            else:
+                queries, keys = rows @ weights.queries[head], rows @ weights.keys[head]
+                scores = self.scores_between(queries, keys)
+            yield self.score.attention(self.masked(scores))
+
+    @property
+    def attention_layers(self) -> int:
+        """The layers: each has attention."""
+        return self.depth
+
+    def attention_of(
+        self,
+        rows: Float[Tensor, "n d"],
+        layer: int = 1,
+    ) -> Float[Tensor, "heads n n"]:
+        """The attention weights of every head of a layer, counted from 1, on one text."""
+        require_count("layer", layer, most=self.depth)
+        entering = self._before(self.states(rows)[layer - 1])
+        return torch.stack(list(self._weights(entering, self.layers[layer - 1])))
+
+    def scores_between(
+        self,
+        queries: Float[Tensor, "*batch n m"],
+        keys: Float[Tensor, "*batch n m"],
+    ) -> Float[Tensor, "*batch n n"]:
+        """The scores of queries and keys, "l2" or "normalized-dot"."""
+        if self.attention == "normalized-dot":
+            size = math.sqrt(queries.shape[-1]) / self.temperature
+            queries, keys = (torch.nn.functional.normalize(x, dim=-1) for x in (queries, keys))
+            return size * queries @ keys.mT
+        scale = self.temperature * math.sqrt(self.text_shape[1] or 1)
+        apart = queries.square().sum(dim=-1, keepdim=True) - 2 * queries @ keys.mT
+        apart = apart + keys.square().sum(dim=-1).unsqueeze(-2)
+        return -apart / (2 * scale)
 
     def masked(self, scores: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch n n"]:
         """The scores, of a causal map with -inf for the rows behind."""
@@ -252,12 +336,10 @@ class RandomTransformer(FeatureMap):
     def bytes_per_text(self, n: int) -> int:
         """About what one text of n rows costs, gradient included: what autograd keeps of every
         layer."""
-        d = self.text_shape[1] or 1
-        return (
-            self.depth
-            * (n * (14 * d + 4 * self.mlp) + 4 * self.heads * n * n)
-            * self.dtype.itemsize
-        )
+        d, queries = self.text_shape[1] or 1, self.layers[0].queries
+        projected = 0 if queries is None else 8 * self.heads * queries.shape[-1]
+        numbers = n * (14 * d + 4 * self.mlp + projected) + 4 * self.heads * n * n
+        return self.depth * numbers * self.dtype.itemsize
 
     def change(
         self,

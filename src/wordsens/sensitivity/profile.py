@@ -21,6 +21,7 @@ from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
 from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm, features_by_text, restores_state
+from wordsens.maps.random_transformer import RandomTransformer
 from wordsens.maps.registry import map_title
 from wordsens.models.function import FunctionModel
 from wordsens.results import Result
@@ -153,7 +154,8 @@ def sensitivity_profile(
     radius / ‖phi(X)‖; the mean over words and Deltas on the sphere; the small-radius limit
     (`jacobian_sensitivity`) times the radius, and beside it the Lipschitz bounds at X; average,
     block and random sensitivity (`substitution_sensitivity`) with rows in the place of words; the
-    mean entropy of the attention weights, in nats; the stable rank ‖F‖_F² / ‖F‖² of features F with
+    mean entropy of the attention weights, in nats, and the largest sum over rows of squared weights
+    to one word, at most 1 for symmetric attention (docs/theory/symmetry.md); the stable rank ‖F‖_F² / ‖F‖² of features F with
     one row per word. What the map does not have is left out, and so is substitution where its
     features would not fit the budget; of a map that cannot afford all words there are S and the
     certificate only.
@@ -330,15 +332,24 @@ def _substitution(
 
 @torch.no_grad()
 def _shape(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> list[Measure]:
-    """The entropy of the attention weights and the stable rank of the features, where there are
-    such."""
+    """The entropy of the attention weights and their largest column, of maps of one layer of
+    attention, and the stable rank of the features, where there are such."""
     shape, features = [], phi(rows).double()
-    if isinstance(phi, AttentionLayer) and phi.score.sums_to_one:
-        entropies = torch.special.entr(phi.attention(rows).double()).sum(dim=-1)
+    if (
+        isinstance(phi, AttentionLayer | RandomTransformer)
+        and phi.attention_layers == 1
+        and phi.score.sums_to_one
+    ):
+        weights = phi.attention_of(rows).double()
+        entropies = torch.special.entr(weights).sum(dim=-1)
         entropy, most = float(entropies.mean()), math.log(len(rows))
+        column = float(weights.square().sum(dim=-2).max())
         shape = [
             Measure("attention entropy", entropy, EXACT, None, "nats, mean of rows"),
             Measure("log n", most, EXACT, None, "the most it can be"),
+            Measure(
+                "largest column", column, EXACT, None, "squared weights to one word; n at most"
+            ),
         ]
     if features.ndim > 1 and features.shape[-2] == len(rows):
         matrix = features.movedim(-2, 0).flatten(start_dim=1)

@@ -98,7 +98,7 @@ def measure(cell: DepthCell) -> dict[str, Any]:
     layer = phi.layer if model is not None else getattr(phi, "depth", 1)
     if cell.last_row:
         phi = _last_row(phi)
-    elif isinstance(phi, RandomTransformer):
+    elif isinstance(phi, RandomTransformer) and phi.attention == "dot" and not phi.tied:
         seed = cell.seed_of("paths")
         by_layer, _ = average_by_layer(phi, text, word, cell.radius, seed, paths=_PATHS)
         predicted = float(by_layer[-1])
@@ -163,6 +163,8 @@ def _series_title(cell: DepthCell, phi: FeatureMap) -> str:
         "MLP" * bool(phi.mlp),
         "causal" * phi.causal,
         f"{phi.heads} heads" * (phi.heads > 1),
+        "tied" * phi.tied,
+        f"{phi.attention} attention" * (phi.attention != "dot"),
         f"{phi.score.name} scores" * (phi.score.name != "softmax"),
         "last row" * cell.last_row,
     ]

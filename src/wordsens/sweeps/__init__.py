@@ -28,6 +28,10 @@ STUDIES = {
         "wordsens.studies.several_words:STUDY",
         "how many words must change before a map notices",
     ),
+    "symmetry": (
+        "wordsens.studies.symmetry:STUDY",
+        "is it the asymmetry of queries and keys that lets attention notice a word?",
+    ),
     "depth": (
         "wordsens.studies.depth:STUDY",
         "S after each layer of random transformers and of a trained model",

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import require_count
+from wordsens.errors import InputError, require_count
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.random_transformer import RandomTransformer
 from wordsens.seeds import Seed, generator
@@ -54,12 +54,20 @@ def average_by_layer(
         (depth,), a prediction for each layer, an average over weights and no bound; and (depth,),
         its standard error over paths, NaN for one path.
 
+    Raises:
+        InputError: scores that are no dot products, or tied ones.
+
     >>> phi = RandomTransformer(64, 3)
     >>> mean, error = average_by_layer(phi, torch.eye(4, 64) * 8, 0)
     >>> mean.shape, bool((error < mean / 10).all())
     (torch.Size([3]), True)
     """
     require_count("paths", paths)
+    if phi.tied or phi.attention != "dot":
+        raise InputError(
+            f"`phi` (attention={phi.attention!r}, tied={phi.tied}) must have untied dot products, "
+            "whose law is known; measure it instead (sensitivity_profile)"
+        )
     rows = phi.accept(as_text(X).rows).double().cpu()
     n, d = rows.shape
     (index,) = word_indices(word, n).tolist()
