@@ -228,6 +228,13 @@ NUMBERS = [
         minutes=40,
     ),
     Number(
+        "symmetry",
+        "wordsens paper symmetry --scale laptop --out {out}",
+        ("docs/theory/symmetry.md", *_images("symmetry")),
+        (f"{STUDIES}/symmetry.py",),
+        minutes=5,
+    ),
+    Number(
         "examples",
         "python -m wordsens.app.tasks.shipped",
         ("src/wordsens/app/static/examples.json",),
