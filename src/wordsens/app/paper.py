@@ -37,7 +37,7 @@ STEPS = (
         ),
         "Grow the text",
         "The fully connected layer’s sensitivity falls with the length of the text. "
-        "Attention’s does not, while the vectors have enough coordinates.",
+        "Attention’s does not, as long as the vectors have enough coordinates.",
     ),
     (
         "Why: all words can be made to look at one",

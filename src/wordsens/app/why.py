@@ -37,7 +37,7 @@ SCALE = Words(
     "",
     (),
     legend="times the size of the output: the largest change found. "
-    "The line under a word shows its rank in the text; the longest line marks the first.",
+    "The longer the line under a word, the larger its change; the longest line marks the largest.",
 )
 
 CHANGED = "The settings have changed. Press Measure, or press Enter in the text field."

@@ -30,10 +30,10 @@ class Certificate(Result):
         words: (w,), the words i.
         upper: (w,), the upper bounds, rounded outward; float64.
         method: the bound's name, one line.
-        failure_probability: of the statement "every bound of this certificate holds", at most, over
-            the draw of the map's weights, for a text, words and a radius chosen without looking at
-            them; m certificates all hold but for at most m times this. None where the bounds hold
-            for certain, whatever the text.
+        failure_probability: an upper limit of the probability, over the draw of the map's weights,
+            that a bound of this certificate fails, for a text, words and a radius chosen without
+            looking at the weights; m certificates all hold with probability at least 1 - m times
+            this. None if the bounds hold with certainty, whatever the text.
         rests_on: what the caller stated and nothing here has checked; None where the bounds rest on
             the map alone.
     """

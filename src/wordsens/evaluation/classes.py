@@ -37,8 +37,9 @@ class ClassFlips(Gated, WordEffects):
 
     Attributes:
         labels: the label of each text.
-        shares: for each label, its number of `texts` and, for each way of changing a word, the
-            share of the texts measured in that way that one word flips, an Estimate.
+        shares: for each label, the number of its `texts` and, for each way of changing a word, an
+            Estimate: of the texts measured in that way, the share whose label one changed word
+            flips.
         unmet: the requirements that fail.
     """
 

@@ -90,7 +90,7 @@ class WordEffects(Result):
     notes: tuple[str, ...] = ()
 
     def by(self, way: str) -> list[WordEffect]:
-        """The rows of one way."""
+        """The rows of one way of changing a word: delete, mask, swap or move."""
         return [effect for effect in self.effects if effect.way == way]
 
     def unread(self, number: int) -> list[str]:

@@ -314,7 +314,7 @@ class RandomTransformer(FeatureMap):
         return -apart / (2 * scale)
 
     def masked(self, scores: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch n n"]:
-        """The scores, of a causal map with -inf for the rows behind."""
+        """The scores; for a causal map, -inf where a row would see later rows."""
         if not self.causal:
             return scores
         return scores.masked_fill(
@@ -334,8 +334,7 @@ class RandomTransformer(FeatureMap):
         ]
 
     def bytes_per_text(self, n: int) -> int:
-        """About what one text of n rows costs, gradient included: what autograd keeps of every
-        layer."""
+        """The approximate bytes for one text of n rows, with what autograd keeps of every layer."""
         d, queries = self.text_shape[1] or 1, self.layers[0].queries
         projected = 0 if queries is None else 8 * self.heads * queries.shape[-1]
         numbers = n * (14 * d + 4 * self.mlp + projected) + 4 * self.heads * n * n

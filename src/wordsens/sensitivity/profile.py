@@ -86,11 +86,11 @@ class Measure(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SensitivityProfile(Result):
-    """What measures sensitivity, for one text under one map.
+    """All measures of sensitivity for one text under one map.
 
     Attributes:
         map_name: the map's name.
-        measures: those that the map and the text have.
+        measures: the measures that this map and text have.
         bounds: the upper bounds of S at .01, .1 and 1 times the radius, one per bound and radius;
             () where the map has no bound but its certificate.
     """
@@ -147,21 +147,20 @@ def sensitivity_profile(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> SensitivityProfile:
-    """Word sensitivity beside every other measure that the map has, and the upper bounds of it that
-    are known.
+    """Word sensitivity beside every other measure of the map, and its known upper bounds.
 
     S (`word_sensitivity`) and the certificate; Lipschitz bounds (`theory.lipschitz_bounds`) times
     radius / ‖phi(X)‖; the mean over words and Deltas on the sphere; the small-radius limit
     (`jacobian_sensitivity`) times the radius, and beside it the Lipschitz bounds at X; average,
     block and random sensitivity (`substitution_sensitivity`) with rows in the place of words; the
     mean entropy of the attention weights, in nats, and the largest sum over rows of squared weights
-    to one word, at most 1 for symmetric attention (docs/theory/symmetry.md); the stable rank ‖F‖_F² / ‖F‖² of features F with
-    one row per word. What the map does not have is left out, and so is substitution where its
-    features would not fit the budget; of a map that cannot afford all words there are S and the
-    certificate only.
+    to one word, at most 1 for symmetric attention (docs/theory/symmetry.md); the stable rank ‖F‖_F²
+    / ‖F‖² of features F with one row per word. What the map does not have is left out, and so is
+    substitution where its features would not fit the budget. For a map that cannot afford all
+    words, only S and the certificate are given.
 
     Args:
-        phi, X, words, radius, seed, search, progress: as for word_sensitivity. Substitution is of
+        phi, X, words, radius, seed, search, progress: as for word_sensitivity. Substitution covers
             all words.
         alternatives: rows that may replace any word; None: the text's other rows.
         memory_budget: bytes for intermediate results.

@@ -125,8 +125,8 @@ def best_swaps(
     word i.
 
     The swap may be longer than the radius of a ball around x_i. Cost for each word: v evaluations
-    for a scan, which a map with a closed form makes cheap; for a shortlist of a anchors, a
-    evaluations with their gradients, and O(v a d) for the predictions.
+    for a scan, which a map with a closed form makes cheap; for a shortlist with k anchors, k
+    evaluations with their gradients, and O(v k d) for the predictions.
 
     Args:
         phi, X: as for word_sensitivity.

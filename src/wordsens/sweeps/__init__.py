@@ -18,7 +18,7 @@ STUDIES = {
     ),
     "attention": (
         "wordsens.studies.attention:STUDY",
-        "the attention in two texts that differ in one word, which you may give behind it",
+        "the attention in two texts that differ in one word; give your own two after its name",
     ),
     "correlations": (
         "wordsens.studies.correlations:STUDY",

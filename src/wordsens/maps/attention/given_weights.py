@@ -43,10 +43,11 @@ class AttentionFeatures(AttentionLayer):
         W_V: (d, m_v); None: the values are the words.
         W_O: (m_v, out), or (heads, m_v, out) for several heads; None: the outputs of the heads are
             stacked.
-        score: as of RandomAttentionFeatures.
-        mask: "causal": row j sees the words up to j; or (n, n), of several heads (heads, n, n):
-            True where row j sees word l, or numbers that are added to the scores, -inf where it
-            does not. A row that sees no word is refused under softmax scores.
+        score: as for RandomAttentionFeatures.
+        mask: "causal": row j sees the words up to j; or an array (n, n), or (heads, n, n) for
+            several heads, of booleans, True where row j sees word l, or of numbers that are added
+            to the scores, -inf where row j does not see word l. A row that sees no word is refused
+            under softmax scores.
         bias: vectors added to the queries, keys and values.
 
     Raises:
