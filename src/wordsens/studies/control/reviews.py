@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.evaluation.word_lists import AUXILIARIES, antonyms, exchange, synonyms
+from wordsens.evaluation.word_lists import AUXILIARIES, antonyms, exchange, groups, synonyms
 from wordsens.models.embedding import load_encoder
 from wordsens.seeds import derive_seed, generator
 from wordsens.studies.control.networks import TextNetwork
@@ -22,7 +22,7 @@ from wordsens.text.matrix import TextMatrix
 from wordsens.text.whole_words import lettered_spans, without
 
 # The ways in which a word of a text is changed: a word is deleted, "not" is inserted behind a verb
-# such as "is", a word is exchanged for an antonym or a synonym.
+# such as "is", or deleted where it stands there, a word is exchanged for an antonym or a synonym.
 EDITS = ("deletion", "negation", "antonym", "synonym")
 
 # The held-out texts that are edited, the edits of each kind in each of them, and the characters
@@ -103,7 +103,7 @@ def edits_of(texts: list[str], ends: list[int], seed: int) -> Iterator[Edit]:
     ('deletion', 0, 'It good. Is it?')
     """
     chance = random.Random(derive_seed(seed, "edits"))
-    negated = {verb: (f"{verb} not",) for verb in AUXILIARIES}
+    negated = groups((verb, f"{verb} not") for verb in AUXILIARIES)
     tables = {"negation": negated, "antonym": antonyms(), "synonym": synonyms()}
     for kind in EDITS:
         for number, (text, end) in enumerate(zip(texts, ends, strict=True)):

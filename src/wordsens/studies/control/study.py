@@ -87,8 +87,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 _REVIEWS: dict[str, Any] = {
     "n": 128,
     "training": 4096,
-    "targets": [0.125, 0.5, 2.0],
-    "steps": {"dense": 800, "softmax": 200},
+    "targets": [0.25, 1.0],
+    "steps": {"dense": 1000, "softmax": 150},
 }
 REAL: dict[str, dict[str, Any]] = {
     "quick": {
