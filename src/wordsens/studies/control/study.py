@@ -257,8 +257,8 @@ def _control(control: str, target: Any) -> str:
 
 
 def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
-    """Accuracy against the length; what controls do to S and accuracy; S over layers and along the
-    training, and how many networks died."""
+    """Accuracy against the length; what controls do to S and accuracy; labels that a changed word
+    flips, S over layers and along the training, and how many networks died."""
     layers, looks, others = parts(records)
     plain = _of_lengths(others)
     few, many = (plain[plain["n"] == plain[end]] for end in ("shortest", "longest"))
@@ -286,20 +286,15 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
                 f"{'. Control '.join(phrases)}.",
                 rows=tuple(compared["cell"]),
             )
-    if _FLIPS in tables:
-        flips = tables[_FLIPS]
-        phrases = []
-        for network, rows in flips[flips["control"] == "none"].groupby("network", sort=False):
-            shares = (f"{kind} {rows[kind].iloc[0]}" for kind in FLIPPED)
-            phrases.append(f"{network}: {', '.join(shares)}")
-        if phrases:
-            edited = others[(others["way"] == "none") & others[_EDITED].notna().any(axis=1)]
-            yield Finding(
-                "Share of changed words that flip the label, without control: "
-                f"{'; '.join(phrases)}.",
-                rows=tuple(edited["cell"]),
-            )
     clauses, died = [], others[others["died"]]
+    edited = others[(others["way"] == "none") & others[_EDITED].notna().any(axis=1)]
+    if len(edited):
+        flips = tables[_FLIPS][tables[_FLIPS]["control"] == "none"]
+        shares = ", ".join(f"{kind} {{0[{kind}]}}" for kind in FLIPPED)
+        phrases = flips.apply(f"{{0[network]}}, {{0[n]}} words: {shares}".format, axis=1)
+        clauses.append(
+            f"Share of changed words that flip the label, without control: {'; '.join(phrases)}."
+        )
     if len(layers):
         changed = tally(tables[_LAYERS]["factor"], "grows", "falls", none=1.0)
         clauses.append(f"From layer to layer ({_listed(layers['task'])}) S {changed}.")
@@ -314,7 +309,7 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
             "0, S is not defined, and no mean includes these networks."
         )
     if clauses:
-        cells = [*layers["cell"], *looks["cell"], *died["cell"]]
+        cells = [cell for part in (edited, layers, looks, died) for cell in part["cell"]]
         yield Finding(" ".join(clauses), rows=tuple(dict.fromkeys(cells)))
 
 
@@ -335,8 +330,8 @@ def _of_lengths(records: Any) -> Any:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Any]:
-    """Accuracy and S against the length, S against its target, accuracy against S by control, S by
-    layer, and what changes along the training."""
+    """Accuracy and S against the length, S against its target, accuracy against S by control and of
+    each network on real texts, S by layer, and what changes along the training."""
     from wordsens.plotting.figures import label_of, lines
 
     layers, looks, others = parts(records)
@@ -348,9 +343,9 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     ends = [(end, end) for end in (held["target"].min(), held["target"].max())]
     comparable = others[others["panel"].isin(held["panel"]) & ~others["died"]]
     reviews = comparable["text"].notna()
-    marks = comparable[reviews].rename(columns={"sensitivity": s})
-    comparable = comparable[~reviews]
-    tradeoff = means(comparable, ["panel", "way", "target"], columns, ["accuracy"])
+    marks = comparable[reviews].sort_values("target", na_position="first")
+    marks = marks.rename(columns={"sensitivity": s})
+    tradeoff = means(comparable[~reviews], ["panel", "way", "target"], columns, ["accuracy"])
     tradeoff[s] = [mean.value for mean in tradeoff[s]]
     behind = layers.explode("by_layer")
     behind["place"] = behind.groupby("cell").cumcount() + 1
@@ -364,19 +359,18 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     along = along.melt(["panel", "step"], [*_SHARES], "measure", share)
     of_task = {"colour": colour, "panel": "task"}
     accuracy = {"guides": {"chance": [(None, 0.5)]}, "limits": (0.4, 1.03), **of_task}
-    by_each = {"colour": "control", "panel": "network"}
+    by_each = {"colour": "control", "panel": "network", "joined": False, "caption": _EACH}
     by_control = {"colour": "way", "panel": "panel", "share_y": False}
     drawn = {
         "accuracy": (lengths, "n", "accuracy", "x", accuracy),
         "sensitivity": (lengths, "n", s, "xy", of_task),
         "target": (targets, "target", s, "xy", {"guides": {"the target": ends}, **of_task}),
         "tradeoff": (tradeoff, s, "accuracy", "x", by_control),
+        "sentiment": (marks, s, "accuracy", "x", by_each),
         "layers": (behind, "place", s, "y", {"colour": colour, "panel": "panel"}),
         "along": (along, "step", share, "x", {"colour": "measure", "panel": "panel"}),
     }
     networks: Any = pd.concat([layers, others])[colour]
-    if len(marks):
-        drawn["sentiment"] = (marks, s, "accuracy", "x", {"joined": False, **by_each})
     labels = {label_of(row, colour): row["network"] for row in networks.to_dict("records")}
     return {
         f"control-{name}": lines(
@@ -386,8 +380,7 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
             log=log,
             labels=labels | _LABELS,
             title=_TITLES[name],
-            caption=_EACH if name == "sentiment" else f"{BARS} {_CAPTION}" if s in (x, y) else BARS,
-            **options,
+            **{"caption": f"{BARS} {_CAPTION}" if s in (x, y) else BARS, **options},
         )
         for name, (frame, x, y, log, options) in drawn.items()
         if frame[y].notna().any()
@@ -396,6 +389,8 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
 
 _LABELS = {
     HOLD: "with a target",
+    "none": "no control",
+    "softmax": "softmax attention",
     "n": "words per text n",
     "target": "target of S",
     "place": "layer",
@@ -410,9 +405,7 @@ _TITLES = {
     "layers": "S behind each layer",
     "along": "During the training, without control",
 }
-_EACH = (
-    "One mark per network and draw; all are judged on the same held-out texts. S is a lower bound."
-)
+_EACH = "One mark per trained network. All are judged on the same held-out texts."
 _CAPTION = "S is a lower bound from the full search on held-out texts."
 
 STUDY = Study(
