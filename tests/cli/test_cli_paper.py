@@ -96,13 +96,11 @@ def small_scales(monkeypatch):
             "controlled": 6,
             "targets": [0.5, 1.0],
             "depths": ([6], 2),
-            "real": (8, 8),
             "layers": ["softmax"],
             "held": ["softmax"],
             "others": ["none"],
             "stacks": ({},),
             "along": ["softmax"],
-            "along_real": False,
         },
     )
 

@@ -201,7 +201,9 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
     Raises:
         InputError: records of one setting differ in another key, such as the temperature.
     """
-    titled = records.assign(
+    # Records of earlier versions have no edits.
+    complete = records.reindex(columns=records.columns.union(_EDITED, sort=False))
+    titled = complete.assign(
         network=list(map(_network, records.to_dict("records"))),
         map=[_MAPS.get(layer, f"{layer}-raf") for layer in records["layer"]],
         task=list(map(_task, records["task"], records["text"])),
