@@ -92,7 +92,8 @@ def _edited(
     ]
     documents = [Document(text) for _, _, text in edits]
     edited = text_rows(documents, source, *shape, dtype=torch.float32)
-    return edits, *(torch.stack([text.rows for text in part]) for part in (unchanged, edited))
+    before, after = (torch.stack([text.rows for text in part]) for part in (unchanged, edited))
+    return edits, before, after
 
 
 def edits_of(texts: list[str], ends: list[int], seed: int) -> Iterator[Edit]:
