@@ -220,14 +220,15 @@ def test_each_network_on_real_texts_is_a_mark_and_its_flips_are_in_the_table():
     flips = {f"flipped_by_{kind}": lambda j: 0.2 + j for kind in ("deletion", "antonym")}
     flips |= {"flipped_by_negation": 0.0, "flipped_by_synonym": None}
     hold = {"control": "hold", "strength": 1.0, "target": 0.5, "sensitivity": lambda j: 0.5 + j}
-    records = frame(*draws(), *draws(**review, **flips), *draws(**review, **flips, **hold))
+    synthetic = [*draws(), *draws(**hold)]
+    records = frame(*synthetic, *draws(**review, **flips), *draws(**review, **flips, **hold))
     flipped = study.tables(records)["Labels that one changed word flips"].set_index("control")
     assert flipped["draws"].to_dict() == {"none": 5, "hold 0.5": 5}
     assert flipped["antonym"]["none"].value == pytest.approx(0.2)
     assert flipped["synonym"].isna().all()
     finding = list(study.findings(records, study.tables(records)))[-1]
     assert "deletion 0.20" in finding.sentence and "negation 0" in finding.sentence
-    assert set(finding.rows) == {str(row) for row in range(5, 10)}
+    assert set(finding.rows) == {str(row) for row in range(10, 15)}
     marks = study.figures(records)["control-sentiment"].axes[0].containers
     assert {bars.get_label(): len(bars.lines[0].get_xdata()) for bars in marks} == {
         "no control": 5,
