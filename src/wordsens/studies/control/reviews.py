@@ -34,7 +34,12 @@ Edit = tuple[str, int, str]
 
 
 def review_task(
-    source: Embedded, shape: tuple[int, int], most: int, *, seed: int, draw_seed: int
+    source: Embedded,
+    shape: tuple[int, int],
+    most: int,
+    *,
+    seed: int,
+    draw_seed: int,
 ) -> Task:
     """The task of up to `most` labelled texts of n words. A fifth is held out, the same for every
     draw; a tenth is for validation, the others are for training.
@@ -48,7 +53,12 @@ def review_task(
 
 
 def label_flips(
-    network: TextNetwork, source: Embedded, shape: tuple[int, int], most: int, *, seed: int
+    network: TextNetwork,
+    source: Embedded,
+    shape: tuple[int, int],
+    most: int,
+    *,
+    seed: int,
 ) -> dict[str, float | None]:
     """By kind of edit, the share of edits of held-out texts that change the label that the network
     gives; None where no text has such a word."""
@@ -70,7 +80,9 @@ def _in_order(source: Embedded, n: int, most: int, seed: int) -> tuple[Document,
 
 @lru_cache(maxsize=1)
 def _rows(
-    texts: tuple[Document, ...], source: Embedded, shape: tuple[int, int]
+    texts: tuple[Document, ...],
+    source: Embedded,
+    shape: tuple[int, int],
 ) -> list[TextMatrix]:
     """The cells of a run ask for the same ones."""
     return text_rows(texts, source, *shape, dtype=torch.float32)
@@ -78,7 +90,10 @@ def _rows(
 
 @lru_cache(maxsize=1)
 def _edited(
-    texts: tuple[Document, ...], source: Embedded, shape: tuple[int, int], seed: int
+    texts: tuple[Document, ...],
+    source: Embedded,
+    shape: tuple[int, int],
+    seed: int,
 ) -> tuple[list[Edit], Float[Tensor, "t n d"], Float[Tensor, "m n d"]]:
     """The edits of held-out texts, the rows of these texts and of the edited ones; edits that leave
     fewer than n words are left out."""
@@ -105,10 +120,15 @@ def edits_of(texts: list[str], ends: list[int], seed: int) -> Iterator[Edit]:
     """
     chance = random.Random(derive_seed(seed, "edits"))
     negated = groups((verb, f"{verb} not") for verb in AUXILIARIES)
-    tables = {"negation": negated, "antonym": antonyms(), "synonym": synonyms()}
+    tables = {
+        "negation": negated,
+        "antonym": antonyms(),
+        "synonym": synonyms(),
+    }
     for kind in EDITS:
         for number, (text, end) in enumerate(zip(texts, ends, strict=True)):
-            head, tail = text[:end], text[end:][:TAIL]
+            head = text[:end]
+            tail = text[end:][:TAIL]
             for _ in range(TRIES):
                 changed = (
                     exchange(head, tables[kind], chance)
