@@ -83,8 +83,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 # Of real texts: draws, their words, how many are taken, S to hold, the steps of the training.
-# Batch, rate and steps were chosen by the accuracy on validation texts, before any held-out text was
-# looked at.
+# Batch, rate and steps were chosen by the accuracy on validation texts, before any held-out text
+# was looked at.
 _REVIEWS: dict[str, Any] = {
     "n": 128,
     "training": 4096,
