@@ -231,8 +231,8 @@ def test_each_network_on_real_texts_is_a_mark_and_its_flips_are_in_the_table():
     assert set(finding.rows) == {str(row) for row in range(10, 15)}
     marks = study.figures(records)["control-sentiment"].axes[0].containers
     assert {bars.get_label(): len(bars.lines[0].get_xdata()) for bars in marks} == {
-        "no control": 5,
-        "hold 0.5": 5,
+        "softmax, no control": 5,
+        "softmax, S held at 0.5": 5,
     }
 
 

@@ -352,8 +352,9 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     ends = [(end, end) for end in (held["target"].min(), held["target"].max())]
     comparable = others[others["panel"].isin(held["panel"]) & ~others["died"]]
     reviews = comparable["text"].notna()
-    marks = comparable[reviews].sort_values("target", na_position="first")
-    marks = marks.rename(columns={"sensitivity": s})
+    marks = comparable[reviews].sort_values(["network", "target"], na_position="first")
+    ways = marks["control"].replace("none", "no control").str.replace(HOLD, "S held at")
+    marks = marks.assign(series=marks["network"] + ", " + ways, **{s: marks["sensitivity"]})
     tradeoff = means(comparable[~reviews], ["panel", "way", "target"], columns, ["accuracy"])
     tradeoff[s] = [mean.value for mean in tradeoff[s]]
     behind = layers.explode("by_layer")
@@ -369,8 +370,7 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     of_task = {"colour": colour, "panel": "task"}
     accuracy = {"guides": {"chance": [(None, 0.5)]}, "limits": (0.4, 1.03), **of_task}
     by_each = {
-        "colour": "control",
-        "panel": "network",
+        "colour": "series",
         "joined": False,
         "caption": _EACH,
     }
@@ -403,8 +403,6 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
 
 _LABELS = {
     HOLD: "with a target",
-    "none": "no control",
-    "softmax": "softmax attention",
     "n": "words per text n",
     "target": "target of S",
     "place": "layer",
@@ -415,7 +413,7 @@ _TITLES = {
     "sensitivity": "S of trained networks against text length",
     "target": "S after training against its target",
     "tradeoff": "Accuracy against S, by control",
-    "sentiment": "Sentiment of real texts: accuracy against S",
+    "sentiment": "Sentiment: accuracy against S",
     "layers": "S behind each layer",
     "along": "During the training, without control",
 }
