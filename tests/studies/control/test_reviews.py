@@ -138,6 +138,13 @@ def test_flipped_labels_are_counted_again_text_by_text(tmp_path, texts, layer):
     assert sum(shares.values()) > 0
 
 
+def test_texts_without_a_word_have_no_share(tmp_path):
+    signs = [("!? " * 14 + ". " * copy, copy % 2) for copy in range(10)]
+    network = control.build_network(control.Architecture(), *SHAPE)
+    shares = label_flips(network, source_of(tmp_path, signs), SHAPE, 99, seed=1)
+    assert shares == dict.fromkeys(reviews.EDITS)
+
+
 @pytest.mark.parametrize("missing", ["column", "label", "texts"])
 def test_a_file_that_cannot_be_learned_from_is_refused_in_one_line(tmp_path, texts, missing):
     many = [(f"{text} Number {copy}.", label) for text, label in texts for copy in range(20)]

@@ -99,16 +99,17 @@ def _edited(
     fewer than n words are left out."""
     encoder = load_encoder(source.encoder)
     unchanged = _rows(texts, source, shape)[: min(EDITED, len(texts) // 5)]
-    ends = [max(word.stop for word in text.whole_words or ()) for text in unchanged]
+    words = [text.whole_words or () for text in unchanged]
+    ends = [max((word.stop for word in some), default=0) for some in words]
     edits = [
         edit
         for edit in edits_of([text.text for text in texts[: len(ends)]], ends, seed)
         if encoder.count_tokens(edit[2], special=source.keep_special_tokens) >= shape[0]
     ]
-    documents = [Document(text) for _, _, text in edits]
-    edited = text_rows(documents, source, *shape, dtype=torch.float32)
-    before, after = (torch.stack([text.rows for text in part]) for part in (unchanged, edited))
-    return edits, before, after
+    documents = [*texts[: len(unchanged)], *(Document(text) for _, _, text in edits)]
+    found = text_rows(documents, source, *shape, dtype=torch.float32)
+    rows = torch.stack([text.rows for text in found])
+    return edits, rows[: len(unchanged)], rows[len(unchanged) :]
 
 
 def edits_of(texts: list[str], ends: list[int], seed: int) -> Iterator[Edit]:
@@ -129,11 +130,12 @@ def edits_of(texts: list[str], ends: list[int], seed: int) -> Iterator[Edit]:
         for number, (text, end) in enumerate(zip(texts, ends, strict=True)):
             head = text[:end]
             tail = text[end:][:TAIL]
-            for _ in range(TRIES):
+            spans = lettered_spans(head)
+            for _ in range(TRIES if spans else 0):
                 changed = (
                     exchange(head, tables[kind], chance)
                     if kind in tables
-                    else without(head, chance.choice(lettered_spans(head)))
+                    else without(head, chance.choice(spans))
                 )
                 if changed is not None:
                     yield kind, number, changed + tail
