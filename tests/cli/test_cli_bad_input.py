@@ -78,6 +78,15 @@ def folder(tmp_path, monkeypatch):
             "similarity, control, all; did you mean 'sensitivity'?",
         ),
         (
+            ["paper", "control", "--task", "sentimnt"],
+            "--task (='sentimnt') must be one of synthetic, sentiment; did you mean 'sentiment'?",
+        ),
+        (["paper", "depth", "--task", "sentiment"], "goes with control; add that, or drop it"),
+        (
+            ["paper", "control", "--task", "sentiment"],
+            "needs 500 texts of n = 64 words, and there are 50; give --texts with more",
+        ),
+        (
             ["paper", "--out", "empty.txt"],
             "--out (='empty.txt') cannot be used as a folder for results",
         ),

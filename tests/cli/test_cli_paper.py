@@ -98,13 +98,11 @@ def small_scales(monkeypatch):
             "controlled": 6,
             "targets": [0.5, 1.0],
             "depths": ([6], 2),
-            "real": (8, 8),
             "layers": ["softmax"],
             "held": ["softmax"],
             "others": ["none"],
             "stacks": ({},),
             "along": ["softmax"],
-            "along_real": False,
         },
     )
 
@@ -153,6 +151,26 @@ def test_the_answer_first_one_table_figures_and_the_report_s_sentences(wordsens,
     parts = part_view(run.parts[0]).parts
     findings = [part.sentence for part in parts if isinstance(part, Finding)]
     assert findings == [claim["sentence"] for claim in document["findings"]]
+
+
+def test_control_learns_the_labels_of_a_file_where_the_task_is_sentiment(
+    wordsens, tmp_path, monkeypatch
+):
+    size = {"draws": 2, "n": 12, "training": 60, "targets": [0.5], "steps": {"softmax": 3}}
+    monkeypatch.setitem(control.REAL, "quick", size)
+    monkeypatch.setattr(control, "LEAST_TEXTS", 50)
+    file = tmp_path / "reviews.csv"
+    reviews = [(text.text, text.label) for text in ws.shipped_reviews()]
+    pd.DataFrame(reviews, columns=["text", "label"]).to_csv(file, index=False)
+    arguments = ("paper", "control", "--texts", str(file), "--out", str(tmp_path / "out"))
+    run = wordsens(*arguments, "--task", "sentiment", "--quiet")
+    assert run.code == 0, run.err
+    frame = pd.read_parquet(tmp_path / "out" / "control.parquet")
+    assert frame["status"].tolist() == ["done"] * 4
+    assert frame["flipped_by_deletion"].between(0, 1).all()
+    names = {path.stem for path in (tmp_path / "out" / "figures").iterdir()}
+    assert names == {"control-sentiment", "control-target"}
+    assert "Share of changed words that flip the label" in " ".join(run.out.split())
 
 
 def test_overrides_change_the_cells(wordsens, tmp_path, no_figures):

@@ -1,9 +1,11 @@
 """The words that a writer could put in the place of another."""
 
+import re
+
 import pytest
 
 from wordsens.evaluation.substitutes import substitutes
-from wordsens.evaluation.word_lists import lines_of, synonyms
+from wordsens.evaluation.word_lists import antonyms, lines_of, synonyms
 from wordsens.text.english import FUNCTION_WORDS, kind_of
 from wordsens.text.whole_words import lettered_spans
 
@@ -68,6 +70,13 @@ def test_no_word_is_offered_for_itself_or_for_a_synonym():
         assert word not in others
         assert not set(others) & set(alike.get(word, ())), word
         assert len(others) == len(set(others))
+
+
+def test_antonyms_of_phrases_are_phrases():
+    table = antonyms()
+    assert table["in favour of"] == ("against",)
+    assert "go down" in table["go up"]
+    assert all(re.fullmatch(r"[\w' -]+", word) for word in table)
 
 
 def test_negations_and_words_of_grammar_stay_of_their_kind_or_turn_it():

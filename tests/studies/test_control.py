@@ -215,6 +215,27 @@ def test_controls_are_counted_by_what_they_change_and_the_dead_are_in_no_mean():
     assert target.get_ydata() == pytest.approx([1.0, 2.0])
 
 
+def test_each_network_on_real_texts_is_a_mark_and_its_flips_are_in_the_table():
+    review = {"task": "texts", "text": "dataset"}
+    flips = {f"flipped_by_{kind}": lambda j: 0.2 + j for kind in ("deletion", "antonym")}
+    flips |= {"flipped_by_negation": 0.0, "flipped_by_synonym": None}
+    hold = {"control": "hold", "strength": 1.0, "target": 0.5, "sensitivity": lambda j: 0.5 + j}
+    synthetic = [*draws(), *draws(**hold)]
+    records = frame(*synthetic, *draws(**review, **flips), *draws(**review, **flips, **hold))
+    flipped = study.tables(records)["Labels that one changed word flips"].set_index("control")
+    assert flipped["draws"].to_dict() == {"none": 5, "hold 0.5": 5}
+    assert flipped["antonym"]["none"].value == pytest.approx(0.2)
+    assert flipped["synonym"].isna().all()
+    finding = list(study.findings(records, study.tables(records)))[-1]
+    assert "deletion 0.20" in finding.sentence and "negation 0" in finding.sentence
+    assert set(finding.rows) == {str(row) for row in range(10, 15)}
+    marks = study.figures(records)["control-sentiment"].axes[0].containers
+    assert {bars.get_label(): len(bars.lines[0].get_xdata()) for bars in marks} == {
+        "softmax, no control": 5,
+        "softmax, S held at 0.5": 5,
+    }
+
+
 def test_layers_and_looks_have_rows_of_their_own():
     stacked = draws(layers=3, steps=0, by_layer=lambda j: (1.0, 1.5, 4.0 + j), residual=True)
     looked = draws(

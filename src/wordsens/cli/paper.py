@@ -30,6 +30,7 @@ AS_PUBLISHED = ("sensitivity", "generalization")
 MEAN = "mean"
 _OVERRIDE = re.compile(r"[\w.]+=")
 LABELS = ("sentiment", "linear", "random")
+SYNTHETIC = "synthetic"
 
 _FIGURES_HELP = "; ".join(
     [f"{name}: {text}" for name, (_, text) in STUDIES.items() if text]
@@ -94,6 +95,13 @@ def paper(
             "Model for attention and depth: minilm, a folder, or a name on the Hugging Face hub."
         ),
     ] = "minilm",
+    task: Annotated[
+        str,
+        option(
+            "For control: synthetic (one word decides, majority), or sentiment (the labels of "
+            "--texts)."
+        ),
+    ] = SYNTHETIC,
     as_published: Annotated[
         bool,
         option(
@@ -150,6 +158,7 @@ def paper(
         "--texts": texts is not None,
         "attention": "attention" in names,
         "attention and depth": bool({"attention", "depth"} & set(names)),
+        "control": "control" in names,
         published: bool(set(AS_PUBLISHED) & set(names)),
     }
     for name, value, usual, owner in (
@@ -163,6 +172,7 @@ def paper(
         ("prompt", prompt, None, "attention"),
         ("answer", answer, None, "attention"),
         ("model", model, "minilm", "attention and depth"),
+        ("task", task, SYNTHETIC, "control"),
         ("as_published", as_published, False, published),
     ):
         if value != usual and not owners[owner]:
@@ -214,7 +224,9 @@ def paper(
                 keys = {"path": texts, "limit": limit, "split": split, "encoder": encoder}
                 keys |= {"text_column": text_column, "label_column": label_column}
                 source = DatasetText.parse(keys)
-            choices: dict[str, Any] = {"model": model} if name == "depth" else {}
+            choices: dict[str, Any] = {"depth": {"model": model}, "control": {"task": task}}.get(
+                name, {}
+            )
             if as_published and name in AS_PUBLISHED:
                 choices["as_published"] = True
             sweep, notices = paper_sweep(

@@ -158,7 +158,9 @@ TIMES = _exchanged("times")
 @cache
 def antonyms() -> Table:
     """The antonyms of the near misses, and those of antonyms.txt."""
-    table = groups(pair.split() for pair in " ".join(lines_of("antonyms.txt")).split(","))
+    pairs = " ".join(lines_of("antonyms.txt")).split(",")
+    # Phrases have a slash between them, words a blank.
+    table = groups(pair.strip().split("/" if "/" in pair else None) for pair in pairs)
     return table | {
         word: tuple(dict.fromkeys((other, *table.get(word, ()))))
         for word, other in ANTONYMS.items()

@@ -237,7 +237,8 @@ def changes(
     their common draws of the column's difference, records minus base, or with `relative` of the
     ratio. The scatter of paired draws largely cancels."""
     draw = [name for name in REPLICATES if name in records and name in base]
-    pairs = records.merge(base, on=[*keys, *draw], suffixes=("", " of base"))
+    needed = [*keys, *draw, column]
+    pairs = records[needed].merge(base[needed], on=[*keys, *draw], suffixes=("", " of base"))
     after, before = pairs[column], pairs[f"{column} of base"]
     pairs["change"] = after / before.where(before != 0) if relative else after - before
     groups = pairs.groupby(list(keys), dropna=False, sort=False)["change"]

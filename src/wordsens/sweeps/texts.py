@@ -200,7 +200,7 @@ def reads_labels(source: Embedded, labels: str) -> bool:
 
 def available(source: Embedded, n: int, *, labelled: bool = True) -> int:
     """The number of texts of at least n words that the source has."""
-    return sum(1 for _ in _long_enough(source, n, generator(0), labelled=labelled))
+    return sum(1 for _ in long_enough(source, n, generator(0), labelled=labelled))
 
 
 def texts_at_least(
@@ -211,10 +211,10 @@ def texts_at_least(
     Words are those of the source's encoder, or the tokens of the `model`, its own ones included.
     """
     order = generator(seed, "texts", n)
-    return tuple(islice(_long_enough(source, n, order, model=model), most))
+    return tuple(islice(long_enough(source, n, order, model=model), most))
 
 
-def _long_enough(
+def long_enough(
     source: Embedded,
     n: int,
     order: torch.Generator,
@@ -351,8 +351,8 @@ def labelled_texts(
     stream_seed = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
     if isinstance(source, Embedded):
         labelled, order = reads_labels(source, labels), generator(stream_seed, "order")
-        long_enough = _long_enough(source, n, order, labelled=labelled, model=model)
-        chosen = tuple(islice(long_enough, wanted))
+        candidates = long_enough(source, n, order, labelled=labelled, model=model)
+        chosen = tuple(islice(candidates, wanted))
         if len(chosen) < wanted:
             raise InputError(
                 f"of {len(documents(source, labelled=labelled))} texts, {len(chosen)} have n = {n} "

@@ -25,6 +25,7 @@ from wordsens.studies.control.networks import (
     TextNetwork,
     build_network,
 )
+from wordsens.studies.control.reviews import EDITS, label_flips, review_task
 from wordsens.studies.control.tasks import (
     PARTS,
     Pairs,
@@ -34,7 +35,6 @@ from wordsens.studies.control.tasks import (
     one_word_pairs,
     one_word_task,
     text_pairs,
-    texts_task,
 )
 from wordsens.studies.control.training import (
     TEXTS_AT_ONCE,
@@ -52,16 +52,7 @@ from wordsens.studies.control.training import (
 )
 from wordsens.studies.passages import swapped_passages
 from wordsens.sweeps.spec import Cell
-from wordsens.sweeps.texts import (
-    SENTIMENT,
-    Embedded,
-    TextKey,
-    available,
-    fingerprint,
-    labelled_texts,
-    text_rows,
-    text_spec,
-)
+from wordsens.sweeps.texts import Embedded, TextKey, fingerprint, text_rows, text_spec
 from wordsens.text import Document
 from wordsens.training.penalty import SensitivityPenalty, ShortSearch
 
@@ -98,8 +89,9 @@ class ControlCell(_NetworkCell):
         target: S to hold.
         strength: the weight of the control's term, the share of blank words, the share of the
             radius; None: STRENGTHS.
-        steps, rate: of the training; 0 steps leave the network random.
-        training: texts to learn from.
+        steps, batch, rate, shuffle: of the training (`TrainingPlan`); 0 steps leave the network
+            random.
+        training: texts to learn from; of real texts, those that are held out included.
         text: the source of real texts; None for the other tasks.
         texts, words: this many held-out texts have their S measured, over this many random words of
             each, and the word that decides the label, where one does.
@@ -119,7 +111,9 @@ class ControlCell(_NetworkCell):
     target: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     strength: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     steps: Annotated[int, Field(ge=0)] = 300
+    batch: Annotated[int, Field(ge=1)] = 32
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.01
+    shuffle: bool = False
     training: Annotated[int, Field(ge=1)] = 4096
     text: TextKey | None = None
     texts: Annotated[int, Field(ge=1)] = 5
@@ -192,6 +186,9 @@ ALONG = {
     "new words": "along_probe",
 }
 
+# By kind of edit, the column with the share of edits that change the label of a held-out text.
+FLIPPED = {kind: f"flipped_by_{kind}" for kind in EDITS}
+
 # The columns of a network whose units have not died.
 _OF_LIVING = (
     "sensitivity",
@@ -222,7 +219,8 @@ def measure(cell: ControlCell) -> dict[str, Any]:
     network = build_network(cell.architecture, cell.n, cell.d, seed).to(cell.device)
     pairs = make_pairs(cell, task) if cell.along or cell.control == "pairs" else None
     control = _control(cell, network, pairs)
-    plan = TrainingPlan(steps=cell.steps, rate=cell.rate, seed=cell.seed_of("training"))
+    options = {name: getattr(cell, name) for name in ("steps", "batch", "rate", "shuffle")}
+    plan = TrainingPlan(**options, seed=cell.seed_of("training"))
     looks: list[dict[str, float | None]] = []
     steps = {round(share * cell.steps) for share in SHARES}
 
@@ -241,7 +239,7 @@ def measure(cell: ControlCell) -> dict[str, Any]:
         spent = time.process_time() - began
     loss, accuracy = judged(network, task.test)
     columns = {
-        **dict.fromkeys(_OF_LIVING),
+        **dict.fromkeys((*_OF_LIVING, *FLIPPED.values())),
         "value": accuracy,
         "loss": loss,
         "cpu_seconds": spent,
@@ -249,6 +247,10 @@ def measure(cell: ControlCell) -> dict[str, Any]:
     }
     if not results:
         return columns
+    flips = {}
+    if isinstance(cell.text, Embedded):
+        shape = cell.n, cell.d
+        flips = label_flips(network, cell.text, shape, cell.training, seed=cell.seed)
     short = control.penalty.last if isinstance(control, SensitivityControl) else torch.empty(0)
     for name in looks[0] if looks else ():
         values = tuple(point[name] for point in looks)
@@ -264,27 +266,19 @@ def measure(cell: ControlCell) -> dict[str, Any]:
             network, task.test, texts=64, words=4, seed=cell.seed_of("search")
         ),
         **(_by_layer(cell, network, task) if cell.by_layer else {}),
+        **{FLIPPED[kind]: share for kind, share in flips.items()},
         "evaluations": sum(one.evaluations for one in results.values()),
     }
 
 
 def make_task(cell: ControlCell) -> Task:
-    """The task of a cell. A fifth of the real texts is held out; a tenth is for validation."""
+    """The task of a cell."""
     seed = cell.seed_of("task")
-    if not isinstance(cell.text, Embedded):
-        make = one_word_task if cell.task == "one-word" else majority_task
-        return make(cell.n, cell.d, seed, parts=(cell.training, *PARTS[1:]))
-    most = min(cell.training, available(cell.text, cell.n))
-    test, looks = most // 5, most // 10
-    texts = labelled_texts(
-        *(cell.text, SENTIMENT, (cell.n, cell.d)),
-        training=most,
-        held_out=0,
-        draw=cell.draw,
-        seed=cell.seed,
-        dtype=torch.float32,
-    ).texts
-    return texts_task(texts, (most - test - looks, looks, test), seed)
+    if isinstance(cell.text, Embedded):
+        shape = cell.n, cell.d
+        return review_task(cell.text, shape, cell.training, seed=cell.seed, draw_seed=seed)
+    make = one_word_task if cell.task == "one-word" else majority_task
+    return make(cell.n, cell.d, seed, parts=(cell.training, *PARTS[1:]))
 
 
 def make_pairs(cell: ControlCell, task: Task) -> tuple[Pairs, Pairs]:

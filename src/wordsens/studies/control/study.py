@@ -8,10 +8,11 @@ import pandas as pd
 
 from wordsens.display.numbers import plural
 from wordsens.display.view import Finding
-from wordsens.errors import InputError
+from wordsens.errors import InputError, argument, require_choice
 from wordsens.models.embedding import load_encoder
 from wordsens.studies.control.cell import (
     ALONG,
+    FLIPPED,
     HOLD,
     STRENGTHS,
     TASK_TITLES,
@@ -30,10 +31,13 @@ from wordsens.sweeps.study import (
     tally,
     text_title,
 )
-from wordsens.sweeps.texts import Embedded, available
+from wordsens.sweeps.texts import SENTIMENT, Embedded, ShippedText, available, documents
 
-# Fewer labelled texts leave less than ten held out, which tells two accuracies apart in no case.
-LEAST_TEXTS = 50
+# The tasks of `wordsens paper control --task`.
+TASKS = ("synthetic", SENTIMENT)
+
+# Of fewer labelled texts, less than 100 are held out: an accuracy is then uncertain by about .1.
+LEAST_TEXTS = 500
 
 # Stacks of softmax attention: alone, with residual connections, with LayerNorm, with both, and a
 # transformer.
@@ -50,19 +54,16 @@ _LARGE: dict[str, Any] = {
     "controlled": 32,
     "targets": [0.125, 0.25, 0.5, 1.0, 2.0],
     "depths": ([32, 128], 6),
-    "real": (64, 64),
     "layers": ["dense", "softmax", "relu"],
     "held": ["dense", "softmax"],
     "others": [name for name in STRENGTHS if name != HOLD],
     "stacks": STACKS,
     "along": ["dense", "softmax", "relu"],
-    "along_real": True,
 }
 
 # Draws, steps; n of the tasks against the length; n of the controls, S to hold; n of the stacks
-# and their layers; n and d of real texts; networks along n, those that are controlled, the other
-# controls, the stacks; networks that are measured along their training, and whether those of real
-# texts are.
+# and their layers; networks along n, those that are controlled, the other controls, the stacks;
+# networks that are measured along their training.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "draws": 5,
@@ -71,22 +72,44 @@ PRESETS: dict[str, dict[str, Any]] = {
         "controlled": 16,
         "targets": [0.25, 1.0],
         "depths": ([16], 3),
-        "real": (32, 32),
         "layers": ["dense", "softmax"],
         "held": ["softmax"],
         "others": ["none", "lower", "raise"],
         "stacks": (STACKS[0], STACKS[-1]),
         "along": ["softmax"],
-        "along_real": False,
     },
     "laptop": {"draws": 5, "steps": 300, **_LARGE},
     "full": {"draws": 20, "steps": 600, **_LARGE},
 }
 
+# Of real texts: draws, their words, how many are taken, S to hold, the steps of the training.
+# Batch, rate and steps were chosen by the accuracy on validation texts, before any held-out text
+# was looked at.
+_REVIEWS: dict[str, Any] = {
+    "n": 128,
+    "training": 4096,
+    "steps": {"dense": 1000, "softmax": 150},
+}
+REAL: dict[str, dict[str, Any]] = {
+    "quick": {
+        "draws": 3,
+        "n": 64,
+        "training": 1000,
+        "targets": [0.25],
+        "steps": {"dense": 300, "softmax": 100},
+    },
+    "laptop": {"draws": 3, "targets": [0.25], **_REVIEWS},
+    "full": {"draws": 10, "targets": [0.125, 0.25, 0.5, 1.0], **_REVIEWS},
+}
 
-def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Preset:
-    """Networks on one-word and majority tasks against n, under controls, on real texts, by layer,
-    along training."""
+
+def preset(
+    scale: str, source: Embedded, seed: int, labels: str | None, *, task: str = TASKS[0]
+) -> Preset:
+    """Networks on one-word and majority tasks against n, under controls, by layer, along training;
+    with the task "sentiment", networks on the labels of real texts."""
+    if require_choice("task", task, TASKS) == SENTIMENT:
+        return _on_reviews(scale, source), []
     size, d = PRESETS[scale], 32
     common: dict[str, Any] = {"draw": list(range(size["draws"])), "steps": size["steps"]}
     tasks = {**common, "task": ["one-word", "majority"], "d": d}
@@ -106,24 +129,44 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Prese
         *({**stack, **options} for options in (stacks[0], stacks[-1])),
         {**at, "layer": size["along"], **followed},
     ]
-    n, most = size["real"]
-    try:
-        enough = available(source, n) >= LEAST_TEXTS
-    except InputError:
-        enough = False
-    if not enough:
-        return grids, [
-            f"fewer than {LEAST_TEXTS} labelled texts have {n} words: real texts are left out"
-        ]
-    d = min(most, load_encoder(source.encoder).dimension)
-    text = {"task": "texts", "text": source.model_dump(mode="json"), "n": n, "d": d}
-    real = {**common, **text, "layer": size["held"]}
-    return [*grids, real, {**real, **held}, *[{**real, **followed}] * size["along_real"]], []
+    unread = f"the texts are not read: they are for {argument('task', SENTIMENT)}"
+    return grids, [] if isinstance(source, ShippedText) else [unread]
+
+
+def _on_reviews(scale: str, source: Embedded) -> list[dict[str, Any]]:
+    """Both networks on the sentiment of real texts, without a control and with S held."""
+    size, most = REAL[scale], load_encoder(source.encoder).dimension
+    if None in {text.label for text in documents(source, labelled=True)}:
+        raise InputError(
+            "the task 'sentiment' needs a label for each text, and one has none; name their column "
+            f"with {argument('label_column')}"
+        )
+    found = available(source, size["n"])
+    if found < LEAST_TEXTS:
+        raise InputError(
+            f"the task 'sentiment' needs {LEAST_TEXTS} texts of n = {size['n']} words, and there "
+            f"are {found}; give {argument('texts')} with more"
+        )
+    keys: dict[str, Any] = {
+        "task": "texts",
+        "text": source.model_dump(mode="json"),
+        "n": size["n"],
+        "d": min(128, most),
+        "training": size["training"],
+        "batch": 64,
+        "rate": 0.003,
+        "shuffle": True,
+        "draw": list(range(size["draws"])),
+    }
+    held = {"control": HOLD, "target": size["targets"]}
+    networks = [{**keys, "layer": layer, "steps": steps} for layer, steps in size["steps"].items()]
+    return [{**network, **control} for network in networks for control in ({}, held)]
 
 
 _SIZE = ["network", "task", "n", "d", "steps"]
 _SETTING = [*_SIZE, "control", "strength"]
 _MAIN, _LAYERS, _ALONG = "Accuracy and S", "S behind the layers", "Along the training"
+_FLIPS, _EDITED = "Labels that one changed word flips", list(FLIPPED.values())
 _TIMES, _CHANGE = "factor of S", "change of accuracy"
 _FIRST = ["network", "task", "n", "control", "accuracy", "S", "died", _TIMES, _CHANGE]
 _SHARES = {title: name for title, name in ALONG.items() if title != "S"}
@@ -147,9 +190,11 @@ def tables(records: pd.DataFrame) -> Tables:
     for heading, column in ((_TIMES, "sensitivity"), (_CHANGE, "accuracy")):
         change = changes(others, base, _SETTING, column, relative=heading == _TIMES)
         main = main.merge(change, "left", _SETTING).rename(columns={"change": heading})
+    edited = others[others[_EDITED].notna().any(axis=1)]
     of_layers = {"first": "first", "at most": "first_upper", "last": "last", "factor": "factor"}
     return {
         _MAIN: main.reindex(columns=[*_FIRST, *main.columns.difference(_FIRST, sort=False)]),
+        _FLIPS: means(edited, _SETTING, FLIPPED, FLIPPED),
         _LAYERS: means(layers, [*_SETTING, "layers"], of_layers),
         _ALONG: means(looks, [*_SETTING, "along_steps"], ALONG, _SHARES),
     }
@@ -163,7 +208,9 @@ def parts(records: Any) -> tuple[Any, Any, Any]:
     Raises:
         InputError: records of one setting differ in another key, such as the temperature.
     """
-    titled = records.assign(
+    # Records of earlier versions have no edits.
+    complete = records.reindex(columns=records.columns.union(_EDITED, sort=False))
+    titled = complete.assign(
         network=list(map(_network, records.to_dict("records"))),
         map=[_MAPS.get(layer, f"{layer}-raf") for layer in records["layer"]],
         task=list(map(_task, records["task"], records["text"])),
@@ -219,8 +266,8 @@ def _control(control: str, target: Any) -> str:
 
 
 def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
-    """Accuracy against the length; what controls do to S and accuracy; S over layers and along the
-    training, and how many networks died."""
+    """Accuracy against the length; what controls do to S and accuracy; labels that a changed word
+    flips, S over layers and along the training, and how many networks died."""
     layers, looks, others = parts(records)
     plain = _of_lengths(others)
     few, many = (plain[plain["n"] == plain[end]] for end in ("shortest", "longest"))
@@ -249,6 +296,14 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
                 rows=tuple(compared["cell"]),
             )
     clauses, died = [], others[others["died"]]
+    edited = others[(others["way"] == "none") & others[_EDITED].notna().any(axis=1)]
+    if len(edited):
+        flips = tables[_FLIPS][tables[_FLIPS]["control"] == "none"]
+        shares = ", ".join(f"{kind} {{0[{kind}]}}" for kind in FLIPPED)
+        phrases = flips.apply(f"{{0[network]}}, {{0[n]}} words: {shares}".format, axis=1)
+        clauses.append(
+            f"Share of changed words that flip the label, without control: {'; '.join(phrases)}."
+        )
     if len(layers):
         changed = tally(tables[_LAYERS]["factor"], "grows", "falls", none=1.0)
         clauses.append(f"From layer to layer ({_listed(layers['task'])}) S {changed}.")
@@ -263,7 +318,7 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
             "0, S is not defined, and no mean includes these networks."
         )
     if clauses:
-        cells = [*layers["cell"], *looks["cell"], *died["cell"]]
+        cells = [cell for part in (edited, layers, looks, died) for cell in part["cell"]]
         yield Finding(" ".join(clauses), rows=tuple(dict.fromkeys(cells)))
 
 
@@ -284,8 +339,8 @@ def _of_lengths(records: Any) -> Any:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Any]:
-    """Accuracy and S against the length, S against its target, accuracy against S by control, S by
-    layer, and what changes along the training."""
+    """Accuracy and S against the length, S against its target, accuracy against S by control and of
+    each network on real texts, S by layer, and what changes along the training."""
     from wordsens.plotting.figures import label_of, lines
 
     layers, looks, others = parts(records)
@@ -296,7 +351,11 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     targets = means(held, [*colour, "task", "target"], columns)
     ends = [(end, end) for end in (held["target"].min(), held["target"].max())]
     comparable = others[others["panel"].isin(held["panel"]) & ~others["died"]]
-    tradeoff = means(comparable, ["panel", "way", "target"], columns, ["accuracy"])
+    reviews = comparable["text"].notna()
+    marks = comparable[reviews].sort_values(["network", "target"], na_position="first")
+    ways = marks["control"].replace("none", "no control").str.replace(HOLD, "S held at")
+    marks = marks.assign(series=marks["network"] + ", " + ways, **{s: marks["sensitivity"]})
+    tradeoff = means(comparable[~reviews], ["panel", "way", "target"], columns, ["accuracy"])
     tradeoff[s] = [mean.value for mean in tradeoff[s]]
     behind = layers.explode("by_layer")
     behind["place"] = behind.groupby("cell").cumcount() + 1
@@ -310,12 +369,18 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
     along = along.melt(["panel", "step"], [*_SHARES], "measure", share)
     of_task = {"colour": colour, "panel": "task"}
     accuracy = {"guides": {"chance": [(None, 0.5)]}, "limits": (0.4, 1.03), **of_task}
+    by_each = {
+        "colour": "series",
+        "joined": False,
+        "caption": _EACH,
+    }
     by_control = {"colour": "way", "panel": "panel", "share_y": False}
     drawn = {
         "accuracy": (lengths, "n", "accuracy", "x", accuracy),
         "sensitivity": (lengths, "n", s, "xy", of_task),
         "target": (targets, "target", s, "xy", {"guides": {"the target": ends}, **of_task}),
         "tradeoff": (tradeoff, s, "accuracy", "x", by_control),
+        "sentiment": (marks, s, "accuracy", "x", by_each),
         "layers": (behind, "place", s, "y", {"colour": colour, "panel": "panel"}),
         "along": (along, "step", share, "x", {"colour": "measure", "panel": "panel"}),
     }
@@ -329,8 +394,7 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
             log=log,
             labels=labels | _LABELS,
             title=_TITLES[name],
-            caption=f"{BARS} {_CAPTION}" if s in (x, y) else BARS,
-            **options,
+            **{"caption": f"{BARS} {_CAPTION}" if s in (x, y) else BARS, **options},
         )
         for name, (frame, x, y, log, options) in drawn.items()
         if frame[y].notna().any()
@@ -349,9 +413,11 @@ _TITLES = {
     "sensitivity": "S of trained networks against text length",
     "target": "S after training against its target",
     "tradeoff": "Accuracy against S, by control",
+    "sentiment": "Sentiment: accuracy against S",
     "layers": "S behind each layer",
     "along": "During the training, without control",
 }
+_EACH = "One mark per trained network. All are judged on the same held-out texts."
 _CAPTION = "S is a lower bound from the full search on held-out texts."
 
 STUDY = Study(

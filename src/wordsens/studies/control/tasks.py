@@ -248,7 +248,8 @@ def majority_pairs(part: Labelled, seed: Seed = 0) -> Pairs:
 
 
 def texts_task(texts: Sequence[TextMatrix], parts: tuple[int, int, int], seed: Seed = 0) -> Task:
-    """Labelled texts of one shape, in an order that the seed decides.
+    """Labelled texts of one shape: the first are for the test, the others are in an order that the
+    seed decides.
 
     Args:
         texts: as `ws.embed` gives them, of one shape, each with a label.
@@ -269,7 +270,10 @@ def texts_task(texts: Sequence[TextMatrix], parts: tuple[int, int, int], seed: S
             f"the text {texts[given.index(None)].source!r} has no label; give texts that are "
             "labelled +1 or -1"
         )
-    order = torch.randperm(len(texts), generator=generator(seed, "order of texts"))
+    test = torch.arange(len(texts))[: parts[2]]
+    others = len(texts) - len(test)
+    order = torch.randperm(others, generator=generator(seed, "order of texts")) + len(test)
+    order = torch.cat([order[: parts[0] + parts[1]], test])
     words = torch.arange(rows.shape[0] * rows.shape[1]).view(-1, rows.shape[1])[order]
     labels = torch.tensor([float(label or 0) for label in given])[order]
     return split_task(Labelled(rows.flatten(0, 1), words, labels), parts)

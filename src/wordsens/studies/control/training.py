@@ -32,12 +32,14 @@ class TrainingPlan:
         steps: of the optimiser.
         batch: texts per step, drawn with replacement.
         rate: the largest learning rate.
-        seed: of the batches.
+        shuffle: whether the words of each text are in another random order at every step.
+        seed: of the batches and orders.
     """
 
     steps: int = 400
     batch: int = 32
     rate: float = 3e-3
+    shuffle: bool = False
     seed: Seed = 0
 
     def __post_init__(self) -> None:
@@ -275,6 +277,10 @@ def train(
             len(learned), (plan.batch,), generator=generator(plan.seed, "training batch", step)
         )
         rows, labels = learned.rows(batch).to(weight), learned.labels[batch].to(weight)
+        if plan.shuffle:
+            stream = generator(plan.seed, "order of words", step)
+            order = torch.rand(rows.shape[:2], generator=stream).argsort(dim=1)
+            rows = rows.take_along_dim(order.unsqueeze(2).to(rows.device), dim=1)
         for group in optimiser.param_groups:
             group["lr"] = plan.rate_at(step)
         loss = softplus(-labels * network(control.texts(network, rows, labels, step))).mean()
