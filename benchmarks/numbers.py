@@ -227,6 +227,14 @@ NUMBERS = [
         (f"{STUDIES}/control",),
         minutes=40,
     ),
+    # Of IMDb reviews, which are not in the project: a table imdb.parquet beside README.md.
+    Number(
+        "control sentiment",
+        "wordsens paper control --task sentiment --texts imdb.parquet --scale laptop --out {out}",
+        ("docs/control.md", *_images("control-sentiment")),
+        (f"{STUDIES}/control",),
+        minutes=10,
+    ),
     Number(
         "symmetry",
         "wordsens paper symmetry --scale laptop --out {out}",
