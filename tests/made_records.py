@@ -31,6 +31,7 @@ CELLS = {
         "search": "quick",
         "count": 2,
     },
+    "temperature": {"map": "raf", "n": 4, "d": 4, "text": "gaussian", "steps": 2},
     "depth": {
         "map": "transformer",
         "n": 4,

@@ -17,6 +17,7 @@ from wordsens.studies import (
     sensitivity,
     several_words,
     similarity,
+    temperature,
 )
 from wordsens.studies.control import study as control
 from wordsens.sweeps import run
@@ -59,6 +60,7 @@ def small_scales(monkeypatch):
     monkeypatch.setitem(
         several_words.PRESETS, "quick", (4, 8, 1, [{"map": "rf", **FEW}, {"map": "raf", **FEW}])
     )
+    monkeypatch.setitem(temperature.PRESETS, "quick", ((4, 6, 8), (1,), (0.5, 2.0), 1, ()))
     monkeypatch.setitem(
         depth.PRESETS,
         "quick",
@@ -118,6 +120,7 @@ def no_figures(monkeypatch):
     [
         "sensitivity",
         "several-words",
+        "temperature",
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in ("depth", "generalization", "correlations")
@@ -287,6 +290,7 @@ def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
         "correlations",
         "several-words",
         "depth",
+        "temperature",
     )
     assert [part["command"] for part in document["parts"]] == [
         f"paper {name}" for name in (*names, "similarity")

@@ -32,6 +32,10 @@ STUDIES = {
         "wordsens.studies.depth:STUDY",
         "S after each layer of random transformers and of a trained model",
     ),
+    "temperature": (
+        "wordsens.studies.temperature:STUDY",
+        "S of softmax attention against n at fixed temperatures in units of 1 / √(2 log n)",
+    ),
     "similarity": (
         "wordsens.studies.similarity:STUDY",
         "is a flipped meaning less similar than a synonym?",
