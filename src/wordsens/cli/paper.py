@@ -102,6 +102,13 @@ def paper(
             "--as-published",
         ),
     ] = False,
+    words_changed: Annotated[
+        int | None,
+        option(
+            "For generalization: instead change 1, 2, 4, ... words at once, at most this many.",
+            rule=require_count,
+        ),
+    ] = None,
     layer: Annotated[
         int, _attention("Layer whose attention is shown, counted from 1; -1 is the last layer.")
     ] = 1,
@@ -150,7 +157,8 @@ def paper(
         "--texts": texts is not None,
         "attention": "attention" in names,
         "attention and depth": bool({"attention", "depth"} & set(names)),
-        published: bool(set(AS_PUBLISHED) & set(names)),
+        "generalization": "generalization" in names,
+        published: "sensitivity" in names or ("generalization" in names and words_changed is None),
     }
     for name, value, usual, owner in (
         ("text_column", text_column, "text", "--texts"),
@@ -163,6 +171,7 @@ def paper(
         ("prompt", prompt, None, "attention"),
         ("answer", answer, None, "attention"),
         ("model", model, "minilm", "attention and depth"),
+        ("words_changed", words_changed, None, "generalization"),
         ("as_published", as_published, False, published),
     ):
         if value != usual and not owners[owner]:
@@ -214,11 +223,14 @@ def paper(
                 keys = {"path": texts, "limit": limit, "split": split, "encoder": encoder}
                 keys |= {"text_column": text_column, "label_column": label_column}
                 source = DatasetText.parse(keys)
+            study = name
             choices: dict[str, Any] = {"model": model} if name == "depth" else {}
-            if as_published and name in AS_PUBLISHED:
+            if name == "generalization" and words_changed is not None:
+                study, choices = "generalization-words", {"words_changed": words_changed}
+            elif as_published and name in AS_PUBLISHED:
                 choices["as_published"] = True
             sweep, notices = paper_sweep(
-                name,
+                study,
                 scale,
                 source,
                 seed=seed,

@@ -2,7 +2,7 @@
 one at which a few words begin to take all the weight."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -91,7 +91,7 @@ SERIES = ["map", "text", "d/n", "x"]
 _GROWTH, _POINTS = "S ~ n^exponent at T = x / √(2 log n)", "S at every length"
 
 
-def _placed(records: pd.DataFrame) -> pd.DataFrame:
+def _placed(records: Any) -> Any:
     """The records with x, d / n, and the change, S times the norm."""
     freezing = 1 / np.sqrt(2 * np.log(records["n"].astype(float)))
     columns = {
@@ -102,7 +102,7 @@ def _placed(records: pd.DataFrame) -> pd.DataFrame:
     return records.assign(**columns)
 
 
-def tables(records: pd.DataFrame) -> Tables:
+def tables(records: Any) -> Tables:
     """One row per d / n and x: how S grows with n, and the random energy model; then every n."""
     placed = _placed(records)
     require_alike(placed, [*SERIES, "n"])
@@ -136,7 +136,7 @@ def _growth(part: Any) -> dict[str, Any]:
 _SIDES = {"x < 1": -1, "x = 1": 0, "x > 1": 1}
 
 
-def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
+def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
     """How S depends on n on both sides of x = 1; how near the random energy model comes; where S is
     largest."""
     cells = tuple(records["cell"])
@@ -171,7 +171,7 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
     yield Finding(f"Of the temperatures tried, S is largest at x = {listed}.", rows=cells)
 
 
-def figures(records: pd.DataFrame) -> dict[str, Any]:
+def figures(records: Any) -> dict[str, Any]:
     """S against n, a line per x, a panel per d / n; dashed the slope of the random energy model."""
     from wordsens.plotting import lines
 

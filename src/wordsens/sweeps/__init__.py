@@ -16,6 +16,7 @@ STUDIES = {
         "wordsens.studies.generalization:STUDY",
         "does a model that just learned a text notice one changed word?",
     ),
+    "generalization-words": ("wordsens.studies.generalization_words:STUDY", ""),
     "attention": (
         "wordsens.studies.attention:STUDY",
         "the attention in two texts that differ in one word, which you may give behind it",
