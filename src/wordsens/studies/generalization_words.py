@@ -59,10 +59,11 @@ def least_error(
     return floor
 
 
-# Values of n, draws, and the search; 32 training texts, d = 2 n.
+# Values of n, draws, and the search; 16 training texts, d = 2 n. Quick finds errors of attention
+# that are 1 to 4 % above normal's, and takes a third of the time.
 PRESETS: dict[str, tuple[list[int], int, str]] = {
     "quick": ([8, 16, 32], 3, "quick"),
-    "laptop": ([8, 16, 32, 64], 6, "normal"),
+    "laptop": ([8, 16, 32, 64], 12, "quick"),
     "full": ([8, 12, 16, 24, 32, 48, 64, 96], 20, "normal"),
 }
 
@@ -81,7 +82,7 @@ def preset(
             "labels": "linear",
             "n": n,
             "d": 2 * n,
-            "texts": 32,
+            "texts": 16,
             "held_out": 20,
             "search": search,
             "dtype": "float32",
@@ -177,7 +178,8 @@ def _growth(part: Any) -> dict[str, Any]:
 def _error(part: Any) -> dict[str, Any]:
     """The least error of one number of words and what belongs to it, medians over draws."""
     medians = {name: part[name].median() for name in ("gamma", "alignment", "at_least")}
-    return {"error": median_estimate(part["value"].tolist()), **medians, "draws": len(part)}
+    error = median_estimate(part["value"].round(6).tolist())
+    return {"error": error, **medians, "draws": len(part)}
 
 
 def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
