@@ -15,11 +15,11 @@ from wordsens.sweeps.sweep import paper_sweep
 from wordsens.sweeps.texts import ShippedText
 
 SMALL = {"n": 4, "d": 6, "texts": 8, "text": "gaussian", "labels": "linear", "held_out": 3}
-SMALL |= {"objective": "frontier", "gammas": [[0.5]], "starts": 2, "steps": 5}
+SMALL |= {"objective": "frontier", "gammas": (0.5,), "starts": 2, "steps": 5}
 
 
 def cell(**changes):
-    return ChangedWordsCell.parse({**SMALL, "gammas": (0.5,), **changes})
+    return ChangedWordsCell.parse({**SMALL, **changes})
 
 
 @pytest.mark.parametrize("training", ["fine-tuned", "retrained"])
@@ -39,9 +39,7 @@ def test_a_cell_moves_its_first_words_and_keeps_the_limit_and_the_bound(name, tr
 
 def test_one_changed_word_has_the_numbers_of_a_generalization_cell():
     one = measured(cell(map="raf", count=1))
-    usual = measured(
-        generalization.GeneralizationCell.parse({**SMALL, "gammas": (0.5,), "map": "raf"})
-    )
+    usual = measured(generalization.GeneralizationCell.parse({**SMALL, "map": "raf"}))
     for name in ("value", "gamma", "alignment", "word", "output_before", "evaluations"):
         assert getattr(one, name) == getattr(usual, name)
 

@@ -69,7 +69,7 @@ PRESETS: dict[str, tuple[list[int], int, str]] = {
 
 
 def preset(
-    scale: str, source: Embedded, seed: int, labels: str | None, *, words_changed: int
+    scale: str, source: Embedded, seed: int, labels: str | None, *, words_changed: int = 64
 ) -> Preset:
     """The least error of RF and RAF, both trainings, after 1, 2, 4, ... words of a Gaussian text
     changed, at most `words_changed`, d proportional to n."""
