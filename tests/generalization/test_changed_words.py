@@ -6,11 +6,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.generalization import TRAININGS
 from wordsens.studies.generalization_words import least_error
+from wordsens.studies.several_words import bound_of_every_set
 
 N_TEXTS, WORDS, D = 9, 5, 6
 SHORT = {"search": ws.SearchPlan("quick", starts=3, steps=8)}
@@ -122,6 +124,43 @@ def test_no_search_passes_the_bound(training, count):
         )
         for limit, error in zip(frontier.gammas.tolist(), frontier.errors.tolist(), strict=True):
             assert error >= least_error(new, training, count, np.sqrt(D), limit) - 1e-9
+
+
+@pytest.mark.parametrize("training", TRAININGS)
+@pytest.mark.parametrize("radius", [0.05, 0.5, 2.0])
+def test_the_bound_is_the_larger_of_both_formulas(training, radius):
+    for seed in range(8):
+        new, features, text, old, after = learned("rf", seed, y=-1)
+        psi, direction = features(text), after[training][1]
+        before, bound = -psi @ old, bound_of_every_set(new.fit.phi, new.rows, 2, radius).value
+        lengths = np.linalg.norm(psi) * np.linalg.norm(direction)
+        floors = [2 - 0.5 - bound * lengths * abs(-1 - psi @ old), 0.0]
+        if training == "fine-tuned" and before <= 1:
+            floors.append(1 + before - 0.5)
+        floor = least_error(new, training, 2, radius, 0.5)
+        assert floor == pytest.approx(max(floors) ** 2, rel=1e-8)
+
+
+def test_no_step_from_the_witness_lowers_the_error_within_the_balls_and_the_limit():
+    new, features, text, old, after = learned("raf", 5)
+    frontier = new.frontier((0, 1, 3), gammas=[0.3], ball="each")
+    theta, before = after["fine-tuned"][0], features(text) @ old
+
+    def changed(step):
+        variant = text.copy()
+        variant[[0, 1, 3]] += step.reshape(3, D)
+        return features(variant)
+
+    limits = [
+        {"type": "ineq", "fun": lambda step: 0.09 - (changed(step) @ old - before) ** 2},
+        {"type": "ineq", "fun": lambda step: D - (step.reshape(3, D) ** 2).sum(axis=1)},
+    ]
+    start = frontier.perturbations[0].numpy().ravel()
+    found = minimize(
+        lambda step: (changed(step) @ theta + 1) ** 2, start, constraints=limits, method="SLSQP"
+    )
+    assert float(frontier.errors[0]) > 0.1
+    assert found.fun > 0.998 * float(frontier.errors[0])
 
 
 def test_each_word_has_a_ball_of_its_own_and_reaches_more_than_in_a_joint_one():
