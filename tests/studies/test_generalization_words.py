@@ -117,7 +117,7 @@ def test_k_is_a_median_that_counts_the_draws_that_never_notice():
     assert few["noticed"].tolist() == pytest.approx([4 / 7] * 4)
     most = STUDY.summary(curve(4))
     assert most.table(1)["k*"].isna().all() and most.table()["exponent"].isna().all()
-    assert "more than n at n = 8 to more than n at n = 64" in most.headline
+    assert "none at n = 8 to none at n = 64" in most.headline
 
 
 def test_more_words_reach_what_fewer_do():

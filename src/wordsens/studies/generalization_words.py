@@ -188,15 +188,15 @@ def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
     clauses = []
     for row in tables[_GROWTH].to_dict("records"):
         ends = " to ".join(
-            f"{row[place] or 'more than n'} at n = {row[n]}"
+            f"{row[place] or 'none'} at n = {row[n]}"
             for n, place in (("n from", "k* there"), ("n to", "k* at the end"))
         )
         grows = f" (exponent {row['exponent']})" if row["exponent"] else ""
         clauses.append(f"{map_title(row['map'])}, {row['training']}: {ends}{grows}")
     yield Finding(
-        "Number of words that must change until a model that has just learned the text gives the "
+        "Number of changed words k* after which a model that has just learned the text gives the "
         f"new label, γ at most {LIMIT:g}. {'; '.join(clauses)}.",
-        "Medians over draws of the least error found; fewer words may be enough.",
+        "Medians over draws, from the least error found; fewer words may be enough.",
         cells,
     )
     least = records.groupby(["map", "training"], sort=False)["alignment"].min()
@@ -219,17 +219,18 @@ def figures(records: Any) -> dict[str, Any]:
     from wordsens.plotting import lines
 
     columns = tables(records)[_ERRORS]
+    panels = columns["map"].map(map_title) + ", " + columns["training"]
     figure = lines(
-        columns,
+        columns.assign(panel=panels),
         x="count",
         y="error",
         colour="n",
-        panel=["map", "training"],
+        panel="panel",
         log="x",
         dashes="at_least",
         guides={"noticed below": [(None, NOTICED)]},
-        labels={"count": "changed words k", "error": "least error on the changed text"},
-        title="How many words must change until the model notices",
+        labels={"count": "changed words k", "error": "least error found"},
+        title="Error of the model on the changed text, by the number of changed words",
         caption=f"Medians over draws of the least error found with γ up to {LIMIT:g}; smaller ones "
         "may exist. Bars, for six draws or more: 95 % confidence intervals. Dashed: the proved "
         "lower bound of RF, a median too.",
