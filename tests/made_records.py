@@ -21,6 +21,20 @@ CELLS = {
         "starts": 1,
         "steps": 2,
     },
+    "generalization-words": {
+        "map": "raf",
+        "n": 3,
+        "d": 4,
+        "texts": 4,
+        "text": "gaussian",
+        "labels": "linear",
+        "held_out": 2,
+        "objective": "frontier",
+        "gammas": [0.5],
+        "count": 2,
+        "starts": 1,
+        "steps": 2,
+    },
     "attention": {"first": "a good film", "second": "a bad film"},
     "correlations": {"map": "raf", "n": 4, "d": 6, "text": "gaussian", "search": "quick"},
     "several-words": {
@@ -31,6 +45,7 @@ CELLS = {
         "search": "quick",
         "count": 2,
     },
+    "temperature": {"map": "raf", "n": 4, "d": 4, "text": "gaussian", "steps": 2},
     "depth": {
         "map": "transformer",
         "n": 4,

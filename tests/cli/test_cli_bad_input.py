@@ -74,7 +74,7 @@ def folder(tmp_path, monkeypatch):
         (
             ["paper", "sensitivty"],
             "must be one of sensitivity, generalization, attention, correlations, "
-            "several-words, symmetry, depth, "
+            "several-words, symmetry, depth, temperature, "
             "similarity, control, all; did you mean 'sensitivity'?",
         ),
         (

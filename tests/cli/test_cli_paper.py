@@ -14,10 +14,12 @@ from wordsens.studies import (
     correlations,
     depth,
     generalization,
+    generalization_words,
     sensitivity,
     several_words,
     similarity,
     symmetry,
+    temperature,
 )
 from wordsens.studies.control import study as control
 from wordsens.sweeps import run
@@ -61,6 +63,7 @@ def small_scales(monkeypatch):
         several_words.PRESETS, "quick", (4, 8, 1, [{"map": "rf", **FEW}, {"map": "raf", **FEW}])
     )
     monkeypatch.setitem(symmetry.PRESETS, "quick", ([3, 4], 1, "quick"))
+    monkeypatch.setitem(temperature.PRESETS, "quick", ((4, 6, 8), (1,), (0.5, 2.0), 1, ()))
     monkeypatch.setitem(
         depth.PRESETS,
         "quick",
@@ -118,6 +121,7 @@ def no_figures(monkeypatch):
     [
         "sensitivity",
         "several-words",
+        "temperature",
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in ("depth", "generalization", "correlations", "symmetry")
@@ -193,6 +197,16 @@ def test_overrides_change_the_cells(wordsens, tmp_path, no_figures):
     assert (wrong.code, "`override` (='nn') must be one of" in wrong.err) == (2, True)
 
 
+def test_words_changed_asks_how_many_words_are_noticed(wordsens, tmp_path, monkeypatch, no_figures):
+    monkeypatch.setitem(generalization_words.PRESETS, "quick", ([4], 2, "quick"))
+    arguments = ("paper", "generalization", "--words-changed", "3", "starts=1", "steps=3")
+    document = json.loads(wordsens(*arguments, "--out", str(tmp_path), "--json", "--quiet").out)
+    frame = pd.read_parquet(document["records"])
+    assert (document["command"], len(frame)) == ("paper generalization", 2 * 2 * 2 * 2)
+    assert (set(frame["count"]), set(frame["n"]), set(frame["d"])) == ({1, 2}, {4}, {8})
+    assert document["tables"][0]["title"].startswith("k*") and len(document["findings"]) == 2
+
+
 def test_an_interrupted_run_says_what_it_has_and_is_resumed(
     wordsens, tmp_path, monkeypatch, no_figures
 ):
@@ -265,6 +279,15 @@ def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
             ["--texts", "t.csv", "--labels", "liner"],
             "--labels (='liner') must be one of sentiment, linear, random",
         ),
+        (
+            ["depth", "--words-changed", "4"],
+            "--words-changed (=4) goes with generalization; add that, or drop it",
+        ),
+        (
+            ["generalization", "--words-changed", "4", "--as-published"],
+            "--as-published (=True) goes with sensitivity and generalization",
+        ),
+        (["generalization", "--words-changed", "0"], "--words-changed (=0) must be"),
         (["--head", "3"], "--head (='3') goes with attention; add that, or drop it"),
         (
             ["attention", "I love her"],
@@ -308,6 +331,7 @@ def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
         "several-words",
         "symmetry",
         "depth",
+        "temperature",
     )
     assert [part["command"] for part in document["parts"]] == [
         f"paper {name}" for name in (*names, "similarity")

@@ -45,6 +45,33 @@ def test_theta_and_both_updates_agree_with_the_pseudo_inverse(count, size):
         assert float(direction @ x.flatten()) == pytest.approx(1.0, abs=1e-12)
 
 
+def descent(phi, theta, labels, step, steps=2000):
+    """theta after steps of gradient descent on ‖phi theta - labels‖², in plain numpy."""
+    for _ in range(steps):
+        theta = theta - step * 2 * phi.T @ (phi @ theta - labels)
+    return theta
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+def test_both_trainings_are_limits_of_gradient_descent_from_the_old_parameters(share):
+    texts, labels, x = problem(7, 30)
+    Phi, psi, Y = texts.flatten(start_dim=1).numpy(), x.flatten().numpy()[None], labels.numpy()
+    fit = fit_min_norm(IDENTITY, texts, labels)
+    old, surprise = fit.theta.numpy(), -1.0 - psi[0] @ fit.theta.numpy()
+    everything, answers = np.vstack([Phi, psi]), np.append(Y, -1.0)
+    for training, rows, targets in (
+        ("fine-tuned", psi, answers[-1:]),
+        ("retrained", everything, answers),
+    ):
+        closed = old + fit.direction(x.flatten(), training).numpy() * surprise
+        limit = share / np.linalg.norm(rows, 2) ** 2
+        assert np.abs(descent(rows, old, targets, limit) - closed).max() < 1e-9
+        # The limit depends on the start: from 0 the old texts would be forgotten.
+        assert np.abs(descent(psi, 0 * old, answers[-1:], limit) - closed).max() > 0.01
+        missed = rows @ descent(rows, old, targets, 1.05 * limit / share) - targets
+        assert np.abs(missed).max() > abs(surprise)  # past 1 / ‖phi(X)‖² it diverges
+
+
 def test_ridge_agrees_with_the_dense_formula_before_and_after_one_more_text():
     texts, labels, x = problem(20, 30)
     Phi, psi = texts.flatten(start_dim=1).numpy(), x.flatten().numpy()

@@ -34,7 +34,7 @@ def cell(**changes):
 
 def forget():
     generalization._fitted.cache_clear()
-    generalization._new_text.cache_clear()
+    generalization.new_text.cache_clear()
     generalization._outcomes.cache_clear()
 
 

@@ -110,6 +110,13 @@ def paper(
             "--as-published",
         ),
     ] = False,
+    words_changed: Annotated[
+        int | None,
+        option(
+            "For generalization: instead change 1, 2, 4, ... words at once, at most this many.",
+            rule=require_count,
+        ),
+    ] = None,
     layer: Annotated[
         int, _attention("Layer whose attention is shown, counted from 1; -1 is the last layer.")
     ] = 1,
@@ -159,7 +166,8 @@ def paper(
         "attention": "attention" in names,
         "attention and depth": bool({"attention", "depth"} & set(names)),
         "control": "control" in names,
-        published: bool(set(AS_PUBLISHED) & set(names)),
+        "generalization": "generalization" in names,
+        published: "sensitivity" in names or ("generalization" in names and words_changed is None),
     }
     for name, value, usual, owner in (
         ("text_column", text_column, "text", "--texts"),
@@ -173,6 +181,7 @@ def paper(
         ("answer", answer, None, "attention"),
         ("model", model, "minilm", "attention and depth"),
         ("task", task, SYNTHETIC, "control"),
+        ("words_changed", words_changed, None, "generalization"),
         ("as_published", as_published, False, published),
     ):
         if value != usual and not owners[owner]:
@@ -224,13 +233,16 @@ def paper(
                 keys = {"path": texts, "limit": limit, "split": split, "encoder": encoder}
                 keys |= {"text_column": text_column, "label_column": label_column}
                 source = DatasetText.parse(keys)
+            study = name
             choices: dict[str, Any] = {"depth": {"model": model}, "control": {"task": task}}.get(
                 name, {}
             )
-            if as_published and name in AS_PUBLISHED:
+            if name == "generalization" and words_changed is not None:
+                study, choices = "generalization-words", {"words_changed": words_changed}
+            elif as_published and name in AS_PUBLISHED:
                 choices["as_published"] = True
             sweep, notices = paper_sweep(
-                name,
+                study,
                 scale,
                 source,
                 seed=seed,

@@ -290,6 +290,8 @@ def search_losses(
     plan: SearchPlan,
     stream: torch.Generator,
     progress: Progress | None = None,
+    *,
+    joint: bool = True,
 ) -> Bool[Tensor, " m"]:
     """Search the objective's groups for the best point of each loss, which the objective keeps;
     returns which losses were met at a stationary point.
@@ -299,7 +301,8 @@ def search_losses(
     multipliers.
 
     Args:
-        radius: of each row that moves; the rows of a group share one ball.
+        radius: of each row that moves.
+        joint: whether the rows of a group share one ball.
     """
     count, linear = objective.count, nearly_linear(objective.change)
     # Points of the sphere stay inside the ball when their norms are recomputed.
@@ -316,7 +319,7 @@ def search_losses(
             ball = Ball(radius[objective.group_of(items)])
             results.append(
                 maximize(
-                    objective, items, ball, plan, joint=True, generator=stream, progress=progress
+                    objective, items, ball, plan, joint=joint, generator=stream, progress=progress
                 )
             )
         return SearchResult.joined(results)
@@ -341,7 +344,7 @@ def search_losses(
         return lowest(found.squared, found.converged)
     items = objective.items(groups).flatten()
     reach = radius[objective.group_of(items)]
-    problem = BallProblem(objective, items, reach, (), joint=True)
+    problem = BallProblem(objective, items, reach, (), joint=joint)
     points = found.perturbations / reach.unsqueeze(2).to(found.perturbations)
     climb = Climb(problem, points.flatten(start_dim=1))
     rounds, steps = _LINEAR_ROUNDS if linear else _ROUNDS

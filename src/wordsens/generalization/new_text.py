@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_positive
+from wordsens.errors import InputError, require_choice, require_positive
 from wordsens.generalization.features import Texts
 from wordsens.generalization.loss import Loss, Losses, LossObjective, search_losses
 from wordsens.generalization.min_norm import TRAININGS, MinNormFit, fit_min_norm
@@ -28,6 +28,7 @@ from wordsens.maps.mapping import restores_state
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
+from wordsens.sensitivity.several_words import BALLS
 from wordsens.text.matrix import TextMatrix
 
 # An index; several that move at once; None or "all" for the best of all words.
@@ -96,8 +97,9 @@ class NewText:
     that has learned (X, y) (the setting of Theorems 4 and 5). Every number that a method reports is
     recomputed through phi at its witness.
 
-    `word` is an index; a sequence of indices that move at once in a joint ball, sum_i ‖Delta_i‖² /
-    radius_i² <= 1; or None or "all" for the best of all words.
+    `word` is an index; a sequence of indices that move at once; or None or "all" for the best of all
+    words. `ball` of a group: "joint", one ball for all, sum_i ‖Delta_i‖² / radius_i² <= 1; "each",
+    every word has its own, ‖Delta_i‖ <= radius_i.
 
     Args:
         fit: the model before it sees (X, y): `fit_min_norm` of the training texts.
@@ -175,6 +177,7 @@ class NewText:
         penalty: float | int = 1.0,
         radius: float | int | None = None,
         seed: Seed = 0,
+        ball: str = "joint",
         search: Search = "normal",
         progress: Progress | None = None,
     ) -> OneWordGeneralization:
@@ -192,6 +195,7 @@ class NewText:
             penalty: see objective.
             radius: of the ball; None for the map's default, sqrt(d).
             seed: of the random starts.
+            ball: of a group.
             search: "quick", "normal", "thorough" or a SearchPlan: what the search spends.
             progress: called with (steps done, steps at most) for each searched batch of words.
 
@@ -200,7 +204,7 @@ class NewText:
             SingularGramError: X lies in the span of the training texts and is retrained on.
         """
         loss = Loss(training, objective, penalty)
-        [(_, witness)], spent = self._searched(word, [loss], radius, seed, search, progress)
+        [(_, witness)], spent = self._searched(word, [loss], radius, seed, ball, search, progress)
         return self._at(witness, loss, training, **spent)
 
     @torch.inference_mode(False)
@@ -212,6 +216,7 @@ class NewText:
         gammas: Iterable[Any] = DEFAULT_GAMMAS,
         radius: float | int | None = None,
         seed: Seed = 0,
+        ball: str = "joint",
         search: Search = "normal",
     ) -> OneWordFrontier:
         """min Err over Delta in the ball with |delta| <= g, for each g of a grid (ours).
@@ -222,14 +227,14 @@ class NewText:
         it obeys.
 
         Args:
-            word, training, radius, seed, search: as for `generalization`.
+            word, training, radius, seed, ball, search: as for `generalization`.
             gammas: the limits, positive.
 
         Raises:
             InputError: no limit, or one that is not positive; and what `generalization` raises.
         """
         losses = [Loss(training, "error", limit=limit) for limit in _limits(gammas)]
-        found, spent = self._searched(word, losses, radius, seed, search)
+        found, spent = self._searched(word, losses, radius, seed, ball, search)
         return self._frontier(found, training, **spent)
 
     @torch.inference_mode(False)
@@ -241,6 +246,7 @@ class NewText:
         penalty: float | int = 1.0,
         radius: float | int | None = None,
         seed: Seed = 0,
+        ball: str = "joint",
         search: Search = "normal",
     ) -> OneWordOutcomes:
         """`generalization` and `frontier` of one word or group, for both trainings and all
@@ -254,7 +260,7 @@ class NewText:
 
         Args:
             word: what changes.
-            gammas, penalty, radius, seed: as for `frontier` and `generalization`.
+            gammas, penalty, radius, seed, ball: as for `frontier` and `generalization`.
             search: what the search spends on each loss.
 
         Raises:
@@ -270,7 +276,7 @@ class NewText:
         limits = _limits(gammas)
         losses = [Loss(training, name, penalty) for training, name in _CHOICES]
         losses += [Loss(kind, "error", limit=limit) for kind in TRAININGS for limit in limits]
-        found, spent = self._searched(word, losses, radius, seed, search)
+        found, spent = self._searched(word, losses, radius, seed, ball, search)
         chosen = {
             training: {
                 loss.objective: self._at(witness, loss, training, **spent)
@@ -426,18 +432,19 @@ class NewText:
         losses: Sequence[Loss],
         radius: float | int | None,
         seed: Seed,
+        ball: str,
         search: Search,
         progress: Progress | None = None,
     ) -> tuple[list[Found], dict[str, Any]]:
         """The losses, each with the fields of a result that say where it is lowest; and the fields
         that the search has."""
         started = time.perf_counter()
-        plan = SearchPlan.of(search)
+        plan, joint = SearchPlan.of(search), require_choice("ball", ball, BALLS) == "joint"
         objective = self.objective(word, losses)
         groups = objective.change.groups
         lengths = radii(radius, self.fit.phi, self.rows, groups.flatten()).view(groups.shape)
         stream = generator(seed, "one word")
-        converged = search_losses(objective, lengths, plan, stream, progress).tolist()
+        converged = search_losses(objective, lengths, plan, stream, progress, joint=joint).tolist()
         witnesses = [
             {
                 "word": _plain(groups[group]),

@@ -56,6 +56,7 @@ FRONTIER = "frontier"
 
 _SAMPLE_KEYS = (
     "sample",
+    "count",
     "training",
     "objective",
     "penalty",
@@ -79,6 +80,7 @@ class GeneralizationCell(MapCell, frozen=True):
             measured on all.
         sample: which held-out text is learned and then changed.
         word: the word that changes, or "all" for the best of all.
+        count: how many words change at once, each in a ball of its own: `word` and those behind it.
         training: "fine-tuned" or "retrained".
         objective: one of OBJECTIVE_NAMES, or "frontier" for the least error under each limit on
             gamma.
@@ -98,6 +100,7 @@ class GeneralizationCell(MapCell, frozen=True):
     held_out: Annotated[int, Field(ge=1)] = 100
     sample: Annotated[int, Field(ge=0)] = 0
     word: Annotated[int, Field(ge=0)] | Literal["all"] = 0
+    count: Annotated[int, Field(ge=1)] = 1
     training: str = "fine-tuned"
     objective: str = "alignment"
     penalty: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
@@ -121,11 +124,24 @@ class GeneralizationCell(MapCell, frozen=True):
             )
         if isinstance(self.word, int) and self.word >= self.n:
             raise InputError(f"`word` (={self.word}) must be less than `n` (={self.n})")
+        if self.count > 1 and (self.word == "all" or self.word + self.count > self.n):
+            raise InputError(
+                f"`count` (={self.count}) words from `word` (={self.word!r}) on are not all in a "
+                f"text of n = {self.n}; give `word` an index, at most n - count"
+            )
         if self.together and self.word == "all":
             raise InputError(
                 "`together` (=True) searches one word for all objectives; give `word` an index"
             )
         return self
+
+    @property
+    def moved(self) -> Any:
+        """The word that changes, or the group."""
+        if self.count == 1:
+            return self.word
+        assert isinstance(self.word, int)
+        return range(self.word, self.word + self.count)
 
     def of_fit(self) -> "GeneralizationCell":
         """The cell with the default of everything that the fit does not depend on: equal ones share
@@ -157,7 +173,7 @@ def measure(cell: GeneralizationCell) -> dict[str, Any]:
     fit, _, accuracy, seconds = _fitted(cell.of_fit())
     # Searching every word asks a matrix on demand for more and more of itself: such cells do not
     # share their text.
-    text_of = _new_text.__wrapped__ if cell.word == "all" else _new_text
+    text_of = new_text.__wrapped__ if cell.word == "all" else new_text
     new = text_of(cell.of_fit(), cell.sample)
     columns = _shared(cell, new) if cell.together else _searched(cell, new)
     at_rest = new.outputs(0, torch.zeros_like(new.rows[0]), cell.training)
@@ -179,7 +195,8 @@ def measure(cell: GeneralizationCell) -> dict[str, Any]:
 def _searched(cell: GeneralizationCell, new: NewText) -> dict[str, Any]:
     """What a search for this cell alone finds."""
     common: dict[str, Any] = {
-        "word": cell.word,
+        "word": cell.moved,
+        "ball": "each",
         "training": cell.training,
         "seed": cell.seed_of("search"),
         "radius": cell.radius,
@@ -204,9 +221,9 @@ def _shared(cell: GeneralizationCell, new: NewText) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def _outcomes(cell: GeneralizationCell) -> OneWordOutcomes:
     """The search that neighbouring cells share."""
-    assert isinstance(cell.word, int)
-    return _new_text(cell.of_fit(), cell.sample).outcomes(
-        cell.word,
+    return new_text(cell.of_fit(), cell.sample).outcomes(
+        cell.moved,
+        ball="each",
         gammas=cell.gammas,
         seed=cell.seed_of("search"),
         penalty=cell.penalty,
@@ -219,34 +236,36 @@ _NO_FRONTIER = dict.fromkeys(("limits", "least_errors", "least_gammas", "least_a
 
 
 def _of_choice(g: OneWordGeneralization) -> dict[str, Any]:
+    word = torch.tensor(g.word)
     return {
         "value": g.error,
         "gamma": g.gamma,
         "alignment": g.alignment,
         "bound": g.bound,
-        "word": g.word,
+        "word": int(word.flatten()[0]),
         "token": g.token,
         "output_after": g.output_after,
         "conditions_hold": g.conditions["hold"],
         "evaluations": g.evaluations,
         "converged": g.converged,
         **_NO_FRONTIER,
-        "arrays": {"word": torch.tensor(g.word), "perturbation": g.perturbation},
+        "arrays": {"word": word, "perturbation": g.perturbation},
     }
 
 
 def _of_frontier(new: NewText, frontier: OneWordFrontier) -> dict[str, Any]:
     """The numbers at the largest limit, and the lists of all limits."""
     gamma, alignment = float(frontier.attained_gammas[-1]), float(frontier.alignments[-1])
-    word = int(frontier.words[-1])
+    words = frontier.words[-1]
+    members = words.flatten().tolist()
     return {
         "value": float(frontier.errors[-1]),
         "gamma": gamma,
         "alignment": alignment,
         "bound": finite_sample_bound(gamma, alignment, new.surprise),
-        "word": word,
-        "token": new.text.word(word),
-        "output_after": new.outputs(word, frontier.perturbations[-1], frontier.training).after,
+        "word": members[0],
+        "token": " ".join(map(new.text.word, members)),
+        "output_after": new.outputs(words, frontier.perturbations[-1], frontier.training).after,
         "conditions_hold": new.conditions(frontier.training, gamma)["hold"],
         "evaluations": frontier.evaluations,
         "converged": None,
@@ -289,7 +308,7 @@ def _fitted(cell: GeneralizationCell) -> tuple[MinNormFit, LabelledTexts, float,
 
 
 @lru_cache(maxsize=1)
-def _new_text(cell: GeneralizationCell, sample: int) -> NewText:
+def new_text(cell: GeneralizationCell, sample: int) -> NewText:
     """One held-out text about to be learned, which neighbouring cells share. A matrix on demand is
     forked: samples do not depend on each other."""
     fit, data, _, _ = _fitted(cell)

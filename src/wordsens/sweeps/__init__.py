@@ -16,6 +16,7 @@ STUDIES = {
         "wordsens.studies.generalization:STUDY",
         "does a model that just learned a text notice one changed word?",
     ),
+    "generalization-words": ("wordsens.studies.generalization_words:STUDY", ""),
     "attention": (
         "wordsens.studies.attention:STUDY",
         "the attention in two texts that differ in one word; give your own two after its name",
@@ -35,6 +36,10 @@ STUDIES = {
     "depth": (
         "wordsens.studies.depth:STUDY",
         "S after each layer of random transformers and of a trained model",
+    ),
+    "temperature": (
+        "wordsens.studies.temperature:STUDY",
+        "S of softmax attention against n at fixed temperatures in units of 1 / √(2 log n)",
     ),
     "similarity": (
         "wordsens.studies.similarity:STUDY",
