@@ -125,7 +125,7 @@ def test_the_bracket_without_the_matrix_is_at_most_one_point_two():
     assert 1 <= float(certificate.upper) / found.value <= 1.2
     assert (
         certificate.rigor
-        == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
+        == "with probability 1 - 1e-9 over the weights, for a text chosen without them"
     )
 
 

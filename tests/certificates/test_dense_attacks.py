@@ -102,7 +102,7 @@ def test_a_map_without_matrices_has_no_bound_for_a_text_that_depends_on_it():
     assert (
         lazy is not None
         and lazy.rigor
-        == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
+        == "with probability 1 - 1e-9 over the weights, for a text chosen without them"
     )
     assert ws.certificate(phi, X, text_depends_on_weights=True) is None
     with pytest.raises(InputError, match="gaussian='dense'"):

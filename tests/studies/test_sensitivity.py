@@ -83,11 +83,11 @@ def test_bounds_and_predictions_are_of_every_draw_and_the_weakest_is_told(made, 
     assert (row["words searched"], row["bound"]) == (4, CERTIFIED)
     assert (row["theory"], row["lengths not compared"]) == (pytest.approx(-0.5), 1)
     assert "not compared at such sizes at 1 length" in STUDY.summary(frame).headline
-    frame.loc[0, ["upper", "rigor"]] = None, "with probability 1 - 1e-09"
+    frame.loc[0, ["upper", "rigor"]] = None, "with probability 1 - 1e-9"
     (row,) = STUDY.tables(frame)[SERIES].to_dict("records")
     points = STUDY.tables(frame)[POINTS]
     assert points["at most"].isna().tolist() == [True, False, False]
-    assert row["bound"] == "with probability 1 - 1e-09"
+    assert row["bound"] == "with probability 1 - 1e-9"
 
 
 def test_a_key_that_varies_among_the_records_of_a_map_tells_series_apart(make_record):

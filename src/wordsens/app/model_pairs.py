@@ -198,6 +198,7 @@ class ModelPairs:
             f"and {lost} of the {len(right)} correct hits{measured}. "
             "Then find the threshold for your budget of false hits, "
             "or teach the model such pairs:",
+            "wordsens guard --pairs FILE --out judged.csv\n"
             f"{calibrate} --guard\nwordsens tune {model} FOLDER --pairs FILE",
         )
 
@@ -205,7 +206,7 @@ class ModelPairs:
         """One row per kind of opposites, the kind with most false hits on top."""
         passed = opposites["hit"] & ~opposites["refused"]
         counted = {"pairs": ("hit", "size"), "false hits": ("hit", "sum")}
-        counted |= {"with the guard": ("passed", "sum"), "share": ("hit", "mean")}
+        counted |= {"left with the guard": ("passed", "sum"), "share": ("hit", "mean")}
         kinds = opposites.assign(passed=passed).groupby("kind").agg(**counted)
         worst = kinds.sort_values("share", ascending=False).drop(columns="share").reset_index()
         table = Table("Opposites by kind", worst.to_dict("list"), most=len(worst))

@@ -29,9 +29,11 @@ from wordsens.maps.registry import MODEL
 PICK_SECONDS = 0.12
 
 LEAD = (
-    "Each word’s shade shows how far the output moves when that word’s vector is pushed: "
-    "the largest change found. Click a word to see what real edits of it do. "
-    "A large value does not mean that a trained model can tell “on” from “off”."
+    "Why: a pushed word can win the attention of the other words, and nearly every output then "
+    "follows it; in a fully connected layer, one word of many is a small part of every output. "
+    "Each word’s shade shows the largest change found when that word’s vector is pushed. Click a "
+    "word to see what real edits of it do. A large value does not mean that a trained model can "
+    "tell “on” from “off”."
 )
 SCALE = Words(
     "",

@@ -89,10 +89,8 @@ class Certificate(Result):
             return f"if {self.rests_on}"
         if self.failure_probability is None:
             return CERTIFIED
-        return (
-            f"with probability 1 - {self.failure_probability:.3g} over the weights, for a text "
-            "chosen without them"
-        )
+        failing = f"{self.failure_probability:.3g}".replace("e-0", "e-")
+        return f"with probability 1 - {failing} over the weights, for a text chosen without them"
 
 
 def rounding(count: int) -> float:
