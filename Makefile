@@ -67,6 +67,8 @@ numbers-check: $(INSTALLED)
 	$(BIN)/python -m benchmarks.numbers --check
 
 docs: $(INSTALLED)
+	$(BIN)/python docs/cli_page.py
+	$(BIN)/python docs/json_page.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs docs/_build
 

@@ -1,14 +1,17 @@
 """The documentation site: `make docs` builds it, and any warning is an error."""
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
-import typer
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
 import wordsens
-from wordsens.cli.commands import app as cli
+
+sys.path.insert(0, str(Path(__file__).parent))
+from cli_page import names_of, options_of
 
 project = "wordsens"
 author = "The wordsens authors"
@@ -54,32 +57,31 @@ def _formulas_as_they_are(
             )
 
 
+def _types_as_they_are(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Escapes the stars of shapes, such as "*batch n d", in what napoleon writes."""
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith((":type ", ":type:", ":vartype ")):
+            lines[number] = line.replace("*", r"\*")
+
+
 class OptionTable(Directive):
-    """The options of a command, from the command line itself: `{wordsens-options} sweep run`."""
+    """The options of a command with their help: `{wordsens-options} sweep run`. Its content, their
+    names, is what a code host shows instead (cli_page.py)."""
 
     required_arguments = 1
     final_argument_whitespace = True
+    has_content = True
 
     def run(self) -> list[Any]:
-        command: Any = typer.main.get_command(cli)
-        for word in self.arguments[0].split():
-            command = command.commands[word]
         items = []
-        for parameter in command.params:
-            if not getattr(parameter, "help", None):
-                continue
-            name = nodes.literal("", ", ".join([*parameter.opts, *parameter.secondary_opts]))
-            default = (
-                ""
-                if parameter.default in (None, False, ()) or not parameter.show_default
-                else parameter.default
-            )
-            text = f"{parameter.help} [default: {default}]" if default != "" else parameter.help
-            items.append(
-                nodes.definition_list_item(
-                    "", nodes.term("", "", name), nodes.definition("", nodes.paragraph("", text))
-                )
-            )
+        for option in options_of(self.arguments[0]):
+            shown = option.show_default and option.default not in (None, False, ())
+            text = f"{option.help} [default: {option.default}]" if shown else option.help
+            term = nodes.term("", "", nodes.literal("", names_of(option)))
+            meaning = nodes.definition("", nodes.paragraph("", text))
+            items.append(nodes.definition_list_item("", term, meaning))
         return [nodes.definition_list("", *items)]
 
 
@@ -87,3 +89,4 @@ def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.add_directive("wordsens-options", OptionTable)
     app.connect("autodoc-process-docstring", _formulas_as_they_are, priority=100)
+    app.connect("autodoc-process-docstring", _types_as_they_are, priority=600)

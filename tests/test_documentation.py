@@ -1,12 +1,19 @@
 """The documentation: every public name is in the reference, every page in the contents, and every
 command parses."""
 
+import doctest
 import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from runpy import run_path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import typer
@@ -113,10 +120,54 @@ def test_links_to_this_repository_name_its_files_and_readme_has_no_others() -> N
     )
 
 
-@pytest.mark.parametrize("name", commands.COMMANDS)
-def test_every_command_has_its_options_in_the_reference(name: str) -> None:
+def test_every_command_has_its_options_in_the_reference() -> None:
+    """`python docs/cli_page.py` renews them."""
     page = (DOCS / "cli.md").read_text(encoding="utf-8")
-    assert f"```{{wordsens-options}} {name}\n" in page
+    assert run_path(str(DOCS / "cli_page.py"))["text"]() == page
+    for name in commands.COMMANDS:
+        assert f"```{{wordsens-options}} {name}\n" in page
+    assert "\nSPEC OVERRIDES --out --workers " in page
+
+
+def _consoles() -> Iterator[Any]:
+    """The console blocks that show what commands print; `cat FILE` shows a file that is read
+    later."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            steps = re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+            first = next((line for line, shown in steps if shown), None)
+            if first and not any(file in block for file in OF_THE_READER):
+                yield pytest.param(steps, id=f"{page.name}: {first[:60]}")
+
+
+# Files of a reader that no page shows, and pages of a server.
+OF_THE_READER = ("pairs.csv --out judged.csv", "my_layers", "letters.csv", "spec.yaml", "--open")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [*_consoles()])
+def test_console_blocks_show_what_the_commands_print(
+    steps: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
+    for guide in (DOCS / "guides").glob("*.py"):
+        shutil.copy(guide, tmp_path)
+    (tmp_path / "candidates.csv").write_text("first,second\nmw-3,MW 3\nmw-3,mw-2\ngpt-4,gpt-4o\n")
+    environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
+    for line, shown in steps:
+        words = shlex.split(line, comments=True)
+        if words[0] == "cat" and not (tmp_path / words[1]).exists():
+            (tmp_path / words[1]).write_text(shown, encoding="utf-8")
+        if not shown or words[0] not in ("wordsens", "cat"):
+            continue
+        words[0] = shutil.which(words[0], path=f"{Path(sys.executable).parent}:/bin") or words[0]
+        done = subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8"
+        )
+        how = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        printed = done.stdout or done.stderr
+        assert doctest.OutputChecker().check_output(shown, printed, how), f"{line}\n{printed}"
 
 
 @pytest.mark.parametrize("line", COMMANDS)

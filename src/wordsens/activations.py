@@ -25,8 +25,8 @@ class Activation:
         name: the key in `ACTIVATIONS`.
         function: act.
         derivative: act', with act'(0) = 0 for ReLU (torch's convention).
-        lipschitz: an L with |act(a) - act(b)| <= L |a - b|; inf where none is known: there is then
-            no upper bound.
+        lipschitz: an L with |act(a) - act(b)| <= L |a - b|; inf where none is known; maps with it
+            then have no upper bound.
         mean_square: E[act(z)²] for z ~ N(0, 1).
     """
 
@@ -103,8 +103,8 @@ class Activation:
 
     @property
     def saturates(self) -> bool:
-        """True where act is bounded: at large radii a search then meets a hill for nearly every
-        pattern of signs."""
+        """True if act is bounded. At large radii a search then finds a local maximum for nearly
+        every pattern of signs."""
         far = self.function(torch.tensor([-1e6, 1e6], dtype=torch.float64))
         return bool((far.abs() < 10).all())
 

@@ -77,6 +77,16 @@ def test_on_a_logarithmic_axis_an_interval_reaches_down_to_a_third_at_most():
         assert [low for low, _ in ends] == pytest.approx(lows)
 
 
+def test_values_that_differ_in_the_last_digit_alone_are_one_place_on_a_logarithmic_axis():
+    x = [3.232965231970001, 3.2329652319700015, 5.0]
+    rows = {"S": x, "AUC": [0.1, 0.4, 0.6], "panel": ["a", "a", "b"], "map": ["raf", "rf", "rf"]}
+    drawn = ws.plotting.points(
+        rows, x="S", y="AUC", colour="map", panel="panel", log="x", guides={"chance": [(None, 0.5)]}
+    )
+    low, high = drawn.axes[0].get_xlim()
+    assert low < x[0] / 1.1 and high > x[0] * 1.1
+
+
 def test_a_band_of_the_interval_takes_the_place_of_its_bars_and_guides_end_the_legend():
     band, guides = ("S low", "S high"), {"guide": [(None, 1.0)]}
     figure = ws.plotting.lines(COLUMNS, x="n", y="S", colour="map", band=band, guides=guides)

@@ -84,7 +84,7 @@ class Audit(Gated):
 
     @property
     def groups(self) -> list[Group]:
-        """One row per kind of word and per place, as far as they occur."""
+        """One row per kind of word and per place that occurs."""
         words = {name: self.words(name) for name in (*KINDS, *PLACES)}
         return [
             Group(name, len(members), mean_change(members))
@@ -178,7 +178,7 @@ def audit(
         removal: "delete", or "mask", which measures the effect of the mask token too.
         words_per_text: words that are removed, one by one: negations first, then a random draw.
         max_words: a longer text keeps its first tokens, without a tokenizer its first words.
-        pairs, threshold: of the advice on length, as in `advise_length`.
+        pairs, threshold: for the advice on length, as in `advise_length`.
         requirements: such as "negation.removal >= .05" or "all.removal <= .5"; "all" stands for
             every kind of word.
         seed: of the draw of words.

@@ -115,8 +115,8 @@ class Calibration(Calibrated):
 
     @property
     def kinds(self) -> list[dict[str, Any]]:
-        """For each kind of opposite how many there are and pass, and the exact upper limit of the
-        share that does; none without a threshold."""
+        """For each kind of opposite: how many there are, how many pass, and the exact upper limit
+        of the share that passes; empty without a threshold."""
         threshold, scores = self.threshold, self._scores(self.guard)
         rows = []
         for kind, members in self.scored.opposites.items() if threshold is not None else ():
@@ -194,9 +194,9 @@ def calibrate(
 
     It is the smallest similarity at and above which the exact upper limit (Clopper and Pearson,
     one-sided) of the share of opposites that pass is at most the budget. Since that share falls as
-    the threshold rises, the share in truth is above the budget in at most 1 - confidence of all
-    samples of pairs, and no second sample is needed (risk-controlling prediction sets, Bates et al.
-    2021). Assumed is that the pairs in use are drawn like these. Nothing is random.
+    the threshold rises, the true share is above the budget in at most 1 - confidence of all samples
+    of pairs, and no second sample is needed (risk-controlling prediction sets, Bates et al. 2021).
+    This assumes that the pairs in use are drawn like these. Nothing is random.
 
     Args:
         model: whatever `check` takes.

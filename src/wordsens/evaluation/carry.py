@@ -120,13 +120,13 @@ def carry_threshold(
     what the old number would do.
 
     The threshold of the new model accepts as many near-duplicates, or opposites, as `threshold`
-    does with the old model on the same pairs. Nothing is promised of other pairs: for a budget of
-    false hits use `calibrate`.
+    does with the old model on the same pairs. Nothing is promised about other pairs: for a budget
+    of false hits use `calibrate`.
 
     Args:
         old, new: whatever `check` takes.
         threshold: the similarity at or above which two texts count as the same with the old model.
-        pairs: as of `check`.
+        pairs: as for `check`.
         seed: of the bootstrap.
         progress: called with (done, total), in texts or pairs.
 

@@ -133,8 +133,9 @@ class Check(Gated):
         return {row.kind: SimpleNamespace(**row.to_dict()) for row in self.rows}
 
     def all_pairs(self) -> list[dict[str, Any]]:
-        """Every pair with its similarity, and the guard's verdict where it was asked for: opposites
-        first, the most alike first; then those that mean the same, the least alike first."""
+        """Every pair with its similarity and, if asked for, the guard's verdict: first the
+        opposites, from the most to the least similar; then the near-duplicates, from the least to
+        the most similar."""
         return self._ordered
 
     @cached_property
@@ -156,7 +157,7 @@ class Check(Gated):
 
     def failing_pairs(self, most: int = 10, requirement: str | None = None) -> list[dict[str, Any]]:
         """The worst pairs behind the requirements that fail, or behind one of them: opposites that
-        are hits, and near-duplicates that are none where too few are kept."""
+        are hits and, where recall is too low, near-duplicates that are misses."""
         fields = {each.text: each.field for each in self.requirements}
         failing = [
             (each.kind, fields.get(each.requirement, "auc"))
@@ -193,7 +194,8 @@ class Check(Gated):
         since the baseline, and pairs with their changed words marked.
 
         Args:
-            pairs: "none" of those that fail nothing, the "worst" of each kind, or "all".
+            pairs: which pairs to show besides those behind a failure: "none", the "worst" of each
+                kind, or "all".
             verbose: with every row of every table.
         """
         from wordsens.findings.check import view

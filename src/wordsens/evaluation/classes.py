@@ -37,8 +37,8 @@ class ClassFlips(Gated, WordEffects):
 
     Attributes:
         labels: the label of each text.
-        shares: for each label its number of `texts`, and by way the share that one word flips of
-            those measured in that way, an Estimate.
+        shares: for each label, its number of `texts` and, for each way of changing a word, the
+            share of the texts measured in that way that one word flips, an Estimate.
         unmet: the requirements that fail.
     """
 
@@ -83,8 +83,8 @@ def explain_classes(
 
     A deletion and a swap are one change each, by classifying the text again. A move is a search
     among moves of the word's rows by up to their own length: a share is a lower bound. "No word
-    flips it" is about the words and swaps that were tried. Of a classifier of several labels at
-    once the label is the set of those from 1/2 on.
+    flips it" is about the words and swaps that were tried. For a classifier of several labels at
+    once, the label is the set of classes with a probability of at least 1/2.
 
     Args:
         model: whatever `as_classifier` takes, or an object with `predict_proba`.

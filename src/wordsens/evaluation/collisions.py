@@ -64,11 +64,12 @@ class Collisions(Calibrated):
         nearest: for each the nearest question in the cache; with the guard, the nearest one that
             it does not call different.
         verdicts: of the guard on the two, or LABELLED.
-        similarities: for each that of the nearest question in the cache, without the guard and
-            with it, and in a quarter of the cache, likewise; -infinity where there is none.
+        similarities: for each, the similarity of its nearest question in the cache, without the
+            guard and with it; then the same for a quarter of the cache; -infinity where there is
+            none.
         cached: how many questions the cache and the quarter hold.
-        repeated: the similarities of the pairs that mean the same by your label, which are no hits.
-        differing: how many pairs differ by your label.
+        repeated: the similarities of the pairs that you labelled as the same; these are no hits.
+        differing: how many pairs you labelled as different.
         changes: which texts and labels were left out; the first line of the answer says so.
     """
 
@@ -98,8 +99,8 @@ class Collisions(Calibrated):
         return OperatingPoint(budget=budget, threshold=threshold, hits=hits, limit=limit)
 
     def hits(self, threshold: float, *, guard: bool, quarter: bool = False) -> tuple[int, float]:
-        """How many new questions hit at a threshold, and the upper limit of their share in truth:
-        Clopper and Pearson's, exact for a given cache."""
+        """How many new questions hit at a threshold, and the upper limit of their true share
+        (Clopper and Pearson, exact for a given cache)."""
         hits = int((self._scores(guard, quarter) >= threshold).sum())
         return hits, share_at_most(hits, len(self.asked), self.confidence)
 
@@ -108,7 +109,7 @@ class Collisions(Calibrated):
 
     @property
     def reached(self) -> int:
-        """How many of the pairs that mean the same by your label reach the threshold."""
+        """How many of the pairs that you labelled as the same reach the threshold."""
         threshold = np.inf if self.threshold is None else self.threshold
         return int((self.repeated >= threshold).sum())
 
@@ -119,8 +120,8 @@ class Collisions(Calibrated):
 
     @property
     def thresholds(self) -> list[float]:
-        """Round thresholds, the first of which five times the budget reaches, and those that keep
-        the budget."""
+        """Round thresholds, starting where five times the budget would hit, and the thresholds that
+        keep the budget."""
         scores = np.sort(self._scores(guard=False))
         first = scores[int(len(scores) * max(0.0, 1 - _WIDEST * self.budget))]
         steps = np.linspace(first, scores[-1], _ROWS)
@@ -142,8 +143,8 @@ class Collisions(Calibrated):
         return columns
 
     def worst(self, most: int = 20) -> list[dict[str, Any]]:
-        """The highest hits, behind those that the guard calls the same: the new question, the one
-        in the cache, the guard's verdict (or LABELLED) and their similarity."""
+        """The highest hits, those that the guard calls the same first: the new question, the one in
+        the cache, the guard's verdict (or LABELLED) and their similarity."""
         scores = self._scores(self.guard).tolist()
         rows: list[dict[str, Any]] = [
             {"first": asked, "second": nearest, "guard": verdict, "similarity": score}
@@ -155,9 +156,9 @@ class Collisions(Calibrated):
         return sorted(rows, key=lambda row: row["guard"] != "same")[:most]
 
     def to_label(self, most: int = 20) -> list[dict[str, Any]]:
-        """The pairs whose label would tell most: the worst hits that have none, with an empty
-        `same`. A pair that means the same, given back as `pairs`, is no hit, and the threshold
-        falls."""
+        """The pairs whose labels would help most: the worst hits without a label, with an empty
+        `same`. A pair that you label as the same and give back in `pairs` is no longer a hit, which
+        lowers the threshold."""
         rows = self.worst(len(self.asked))
         return [{"same": "", **row} for row in rows if row["guard"] != LABELLED][:most]
 

@@ -149,18 +149,18 @@ class Comparison(Gated):
         first, second: the models' names.
         identities: of their weights; "unknown" where they cannot be read.
         texts: how many were compared.
-        apart: the mean distance of a text's two vectors, at length one; None where they have not
-            one dimension.
+        apart: the mean distance between the two models' vectors of a text, scaled to length one;
+            None if their dimensions differ.
         threshold: of the first model; None without pairs.
         second_threshold: that of the second model which accepts as many near-duplicates, with its
             95 % interval: a paired bootstrap over the near-duplicates.
         rows: every difference.
-        changed: the texts with another nearest text, the clearest first.
+        changed: the texts whose nearest text changed, the clearest first.
         requirements: as they were given.
         unmet: those that fail.
         changes: which texts and pairs were left out or replaced; the first line of the answer says
             so.
-        notes: what a reader should know of texts and pairs.
+        notes: what a reader should know about the texts and pairs.
     """
 
     first: str
@@ -179,7 +179,7 @@ class Comparison(Gated):
 
     @property
     def differs(self) -> bool:
-        """True where any row does."""
+        """True if any row differs."""
         return any(row.differs for row in self.rows)
 
     def __getitem__(self, key: str) -> Difference:
@@ -237,14 +237,15 @@ def compare(
 
     On the pairs: the AUC of `check`, and false hits and recall by kind, at a threshold of the first
     model and at the one of the second that accepts as many near-duplicates. On the texts: how far
-    the output moves without a word, by kind of word, and the texts whose nearest text is another.
+    deleting a word moves the output, by kind of word, and the texts whose nearest text changes.
     AUCs and removals are tested: a row `differs` where its 95 % interval lies beyond the tolerance
-    and a test of all rows of the part together says so. Two models that can be exchanged have such
-    a row in at most 5 % of comparisons. All numbers are measured on these texts (docs/compare.md).
+    and a test of all rows of the part together says so. Models that do not differ in truth have
+    such a row in at most 5 % of comparisons. All numbers are measured on these texts
+    (docs/compare.md).
 
     Args:
-        first, second: whatever `as_model` or `as_pair_model` takes. Of models that score pairs, the
-            pairs alone are compared.
+        first, second: whatever `as_model` or `as_pair_model` takes. For models that score pairs,
+            only the pairs are compared.
         texts: the user's own, or Documents; six at least.
         pairs: as of `check`; "none" for no pairs.
         seed: of the words and the tests.
@@ -261,7 +262,7 @@ def compare(
 
     Raises:
         InputError: no such model, too few texts, a wrong pair, or a requirement that cannot be read
-            or asked.
+            or does not apply.
 
     >>> def letters(texts):
     ...     return [[text.lower().count(letter) + 0.1 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]

@@ -49,9 +49,9 @@ class Explanation(Answered, WordEffects):
     Attributes:
         value: the score of the texts as they are.
         pairs: pairs of words whose joint deletion differs most from the sum of both.
-        changes: what of the texts was not measured, for the first line.
-        partners: for each deletion among the effects the word of the other text with which the
-            score rises most; empty for one text, or where every pair would cost an evaluation.
+        changes: the parts of the texts that were not measured, for the first line.
+        partners: for each deletion, the word of the other text whose deletion with it raises the
+            score most; empty for one text, or where every pair would cost an evaluation.
     """
 
     value: float
@@ -126,8 +126,8 @@ def explain(
 ) -> Explanation:
     """The words that carry a number: how it changes when each is deleted, swapped or moved.
 
-    The number is the cosine of two texts, or what else the model compares by (similarity_fn_name);
-    of a model that scores pairs, its score; of a classifier, the probability of a class; of one
+    The number is, for two texts, their cosine or the model's own similarity (similarity_fn_name);
+    for a model that scores pairs, its score; for a classifier, the probability of a class; for one
     text alone, how far its vector moves. The changed text is encoded again. Words past what the
     model reads have no numbers.
 
@@ -150,7 +150,7 @@ def explain(
         progress: called with (evaluations done, evaluations at most).
 
     Raises:
-        InputError: no such model, a text without a word, or what the model cannot be asked.
+        InputError: no such model, a text without a word, or a request that the model cannot answer.
 
     >>> def letters(texts):
     ...     return [[text.count(letter) + 0.1 for letter in "dehinopstu"] for text in texts]

@@ -52,8 +52,8 @@ _LEAST_LENGTHS = 4
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LengthAdvice(Answered):
-    """The longest passage in which a change still moves the embedding by a threshold, and how fast
-    it decays.
+    """The longest passage in which a change still moves the embedding past a threshold, and how
+    fast the effect decays.
 
     Attributes:
         model: its name.
@@ -62,8 +62,8 @@ class LengthAdvice(Answered):
         threshold: the cosine at or above which two passages count as the same.
         unit: "tokens", special ones included, or "words".
         changes: how many sentences were changed: each has two versions.
-        length: at which the median distance, over changes and places, falls under the threshold;
-            None where `reason` says why there is none.
+        length: the length at which the median distance, over changes and places, falls under the
+            threshold; None where `reason` says why there is none.
         low, high: its 95 % interval; None: below the shortest, or beyond the longest, passage that
             was measured.
         reason: why there is no length.

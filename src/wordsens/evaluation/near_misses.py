@@ -36,8 +36,8 @@ def near_misses(texts: Iterable[str | Document], *, most: int = 100, seed: Seed 
 
     Args:
         texts: English.
-        most: pairs of a kind; where there are more, a random choice. With 100 the interval of an
-            AUC is at most .2 wide, and every pair can be read.
+        most: the most pairs per kind; if there are more, a random choice. With 100 the interval of
+            an AUC is at most .2 wide, and every pair can be read.
         seed: of the choice.
 
     Raises:

@@ -136,8 +136,8 @@ def score_pairs(
     guard: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> ScoredPairs:
-    """The similarity that each model gives each pair: the cosine, or what else the model compares
-    by; of a model of pairs, its score.
+    """The similarity of each pair under each model: the cosine, or the model's own similarity; for
+    a model that scores pairs, its score.
 
     Args:
         models: whatever `as_model` or `as_pair_model` takes, or a list of such models.

@@ -124,11 +124,11 @@ def word_effects(
 ) -> WordEffects:
     """What deleting, masking, replacing or moving single words does to a model's output.
 
-    The change is ‖f(changed text) - f(text)‖ / ‖f(text)‖; of a classifier, the change of the
-    probability of the text's label. "delete" and "mask" are one change each: of the tokens, where
-    the model can be run from them, else of the text. "swap" tries the `substitutes` of the word.
-    "move" moves every row of the word by up to its own length, up and down the slope. A text that
-    equals an earlier one, or that the model cannot be asked about, is left out.
+    The change is ‖f(changed text) - f(text)‖ / ‖f(text)‖; for a classifier, the change of the
+    probability of the text's label. "delete" and "mask" are one change each: of the tokens where
+    the model can be run from them, otherwise of the text. "swap" tries the `substitutes` of the
+    word. "move" moves every row of the word by up to its own length, up and down the slope. A text
+    that equals an earlier one, or that the model cannot read, is left out.
 
     Args:
         model: whatever `as_model` takes, a Classifier, or a TransformerFeatures.

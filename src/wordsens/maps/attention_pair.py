@@ -112,7 +112,7 @@ class AttentionPair(Result):
 def attention_pair(
     phi: AttentionMap, first: Text, second: Text, *, layer: int = 1, head: int | None = None
 ) -> AttentionPair:
-    """The attention of a layer on two texts; a transformer's with its special tokens.
+    """The attention of a layer on two texts; for a transformer, special tokens are included.
 
     Args:
         phi: a transformer with its tokenizer, loaded with attention="eager"; or

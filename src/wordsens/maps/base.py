@@ -48,8 +48,8 @@ class FeatureMap(ABC):
         dtype, device: where phi computes; texts are converted to them.
         text_shape: the (n, d) that phi accepts; None where any size will do.
         notes: what a reader of a result has to know of the map; results carry them.
-        continuous: whether phi is known to have no jumps; at the edge of one a last digit of Delta
-            may decide a value.
+        continuous: whether phi is known to have no jumps; at a jump the last digit of Delta can
+            decide the value.
         repeatable: whether phi is known to give a text the same features in every batch.
         affordable_words: how many words of a text commands search where none is asked for
             (`sampled_words`); None for all.
@@ -83,8 +83,8 @@ class FeatureMap(ABC):
         return checked_features(self.features(self.accept(rows)), self.name)
 
     def accept(self, rows: Tensor) -> Float[Tensor, "*batch n d"]:
-        """The rows in the map's dtype and on its device; InputError when their shape is not one phi
-        takes."""
+        """The rows in the map's dtype and on its device; InputError if phi does not accept their
+        shape."""
         shape = tuple(rows.shape[-2:])
         if rows.ndim < 2 or any(
             want is not None and want != have

@@ -52,13 +52,13 @@ class DeepRandomFeatures(FeatureMap):
             "auto" is dense up to `AUTO_DENSE_BYTES` in all, lazy past it.
         seed: fixes the weights. A lazy map gives the same answers to the same sequence of calls.
         dtype, device: where phi computes.
-        gaussian_bytes: what the queries and answers that a lazy map remembers may take, all layers
-            together.
+        gaussian_bytes: the most memory that a lazy map may use for the queries and answers it
+            remembers, over all layers.
 
     Raises:
         InputError: for a size that is not a positive whole number or an unknown name.
-        BudgetError: when a dense matrix would exceed its limit, or a lazy map has been asked too
-            much.
+        BudgetError: when a dense matrix would exceed its limit, or a lazy map would need more than
+            `gaussian_bytes`.
 
     >>> phi = DeepRandomFeatures(4, 8, depth=2, seed=0)
     >>> phi(torch.ones(5, 4, 8)).shape
@@ -129,9 +129,9 @@ class DeepRandomFeatures(FeatureMap):
         return hidden
 
     def relative_rounding(self, text: Float[Tensor, "n d"]) -> float:
-        """As for any map; where matrices are sampled on demand, which cannot be asked twice for
-        nearly one vector, by 4 eps a layer of the pre-activations' expected norm sqrt(width) ‖X‖ /
-        sqrt(n d)."""
+        """As for any map. A matrix that is sampled on demand cannot be asked twice for nearly the
+        same vector: there the estimate is 4 eps per layer, relative to the expected norm of the
+        pre-activations, sqrt(width) ‖X‖ / sqrt(n d)."""
         if self.gaussian == "dense":
             return super().relative_rounding(text)
         size = math.sqrt(self.width / text.numel()) * float(
@@ -141,13 +141,13 @@ class DeepRandomFeatures(FeatureMap):
         return 4 * self.depth * units * size / feature_norm(self(text), self.name)
 
     def fork(self, *, seed: int | None = None) -> "DeepRandomFeatures":
-        """A map that gives the answers given so far, from which another search can start; past
+        """A map that repeats the answers given so far, for another search to start from; past
         answers are shared.
 
-        Without a seed its future is this map's: equal calls get equal answers. With one, what a
-        lazy map has not yet determined is drawn again from its conditional law given the past
-        (docs/proofs.md#proof-of-the-law), so that forks are different maps that agree on what
-        was asked; a dense map is determined, and every fork is the same.
+        Without a seed it gives this map's answers to the same calls. With a seed, what a lazy map
+        has not determined yet is drawn again from its conditional law given the past
+        (docs/proofs.md#proof-of-the-law): forks are then different maps that agree on what was
+        asked. All forks of a dense map are the same.
 
         >>> phi, X = RandomFeatures(4, 8, gaussian="lazy"), torch.ones(4, 8)
         >>> features, other = phi(X), phi.fork(seed=1)

@@ -59,7 +59,7 @@ _LINES: dict[str, dict[str, Any]] = {
 
 
 def draw(chart: Chart, *, style: StyleFile = None) -> StyledFigure:
-    """The figure of what a view draws.
+    """The figure of a view's chart.
 
     Args:
         chart: of a view that has one.
@@ -140,6 +140,8 @@ def lines(
             raise InputError(
                 f"{argument('log')} (={log!r}) needs numbers above 0, but {roles[axis]} has {least}"
             )
+        # Matplotlib divides by 0 where the ends of an axis differ in the last digit alone.
+        rows[axis] = [float(f"{v:.12g}") if isinstance(v, float) else v for v in rows[axis]]
     styles = styles_of(dict(zip(rows["series"], rows["map"], strict=True)))
     heads = rows["panel"].unique().tolist()
     wide = len(heads) == 1 and max(map(len, styles)) > LEGEND_LETTERS

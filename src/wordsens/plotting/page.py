@@ -28,7 +28,7 @@ _FONT = re.compile(r"(?:(bold|[1-9]00) )?([\d.]+)px ")
 
 
 def svg(figure: Figure, *, prefix: str = "figure") -> str:
-    """The figure as `savefig` writes it as SVG, for the inside of a page: text as text, colours by
+    """The figure as `savefig` writes it as SVG, for embedding in a page: text as text, colours by
     the page's CSS variables, a title on every mark, ids that begin with `prefix`, and no style
     attributes, which a strict policy forbids."""
     file = io.StringIO()

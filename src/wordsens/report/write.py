@@ -55,10 +55,10 @@ def _pictures(part: Part, prefix: str) -> list[Picture]:
 
 
 def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -> Path:
-    """Write one report of the records in these folders, and give its path.
+    """Write one report of the records in these folders, and return its path.
 
     Args:
-        folders: what was `--out` of `wordsens measure`, `paper` or `sweep`; one or several.
+        folders: one or several folders that `wordsens measure`, `paper` or `sweep` wrote (`--out`).
         path: of the file; its ending is the format: .html, one page that needs no network; .md,
             findings and tables.
 

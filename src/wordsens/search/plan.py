@@ -82,18 +82,16 @@ class Stages:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """The spending of a search: an effort, and its two main numbers where the map's own are not
-    wanted.
+    """The effort of a search and, where the map's own are not wanted, its two main numbers.
 
-    Every map has numbers of its own for the size of the text; "normal" uses them.
+    Every map has its own numbers, which depend on the size of the text; "normal" uses them.
 
     Attributes:
         effort: "quick" (a tenth to a quarter of normal's evaluations), "normal", or "thorough" (a
             normal search, then a wider one; the better result of each word: never less than normal,
             about six times the evaluations).
         starts: starting points of every word: the map's own first, random points after them.
-        steps: steps of every start, and the most of the finish; children take no more than these
-            either.
+        steps: steps of every start, and the most steps of the finish and of children.
 
     Raises:
         InputError: an unknown effort, or a number that is not a whole number of at least 1.
@@ -128,7 +126,7 @@ class SearchPlan:
         )
 
     def runs(self, stages: Stages) -> Sequence[Stages]:
-        """The stages of each run, of a search whose normal stages are given."""
+        """The stages of each run, given the normal stages."""
         if self.starts is not None:
             stages = replace(stages, starts=self.starts)
         if self.steps is not None:

@@ -66,9 +66,9 @@ def word_sensitivity(
         search: the effort: "quick", "normal", "thorough", or a SearchPlan such as
             SearchPlan(starts=64).
         certificate: whether to compute the upper bounds, where phi has a certificate.
-        text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper`
-            is then None where it would hold with a probability over the weights only (see
-            `certify`; one call's probability).
+        text_depends_on_weights: whether X, words or radius were chosen by phi's weights or outputs;
+            `upper` is then None where it would hold only with a probability over the weights (see
+            `certify`).
         memory_budget: bytes for intermediate results.
         progress: called with (steps done, steps at most).
 

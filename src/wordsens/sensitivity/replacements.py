@@ -269,8 +269,8 @@ def removal_effects(
 ) -> Replacements:
     """The change of phi when a whole word is deleted, or each of its tokens becomes the mask token.
 
-    No sup: one changed text per word, as occlusion and leave-one-out tools evaluate. Deleting moves
-    the later words one place forward. Cost: one forward pass per word, batched by length.
+    This is no sup: one changed text per word, as in occlusion and leave-one-out tools. Deleting
+    moves the later words one place forward. Cost: one forward pass per word, batched by length.
 
     Args:
         phi: a transformer; for "delete" with features whose size does not depend on the text's

@@ -87,8 +87,8 @@ class Sensitivity(SensitivityResult):
             layers of a transformer.
         map_name: the map's name.
         notes: what the map says of itself, e.g. that it is causal.
-        searched, sets: of `several_words_sensitivity`, how many sets of so many words were
-            searched, if only shortly, and how many there are; None for groups that were given.
+        searched, sets: for `several_words_sensitivity`, how many sets of this many words were
+            searched, at least briefly, and how many there are; None for groups that were given.
     """
 
     groups: tuple[tuple[int, ...], ...]

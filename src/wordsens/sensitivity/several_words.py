@@ -110,12 +110,13 @@ def several_words_sensitivity(
     change?).
 
     `value` is a lower bound of the sup over all sets of that size. Up to MOST_SETS sets are all
-    searched. Of more, the words that are the most sensitive one by one are exchanged for others as
-    long as short searches gain by it, and the best few sets that were met are searched. Of maps
-    that afford few words, such as those with matrices sampled on demand, the sets of `word_sets`.
+    searched. If there are more, the search starts from the words that are most sensitive one by
+    one, exchanges words as long as short searches gain by it, and then searches the best few sets.
+    For maps that can afford few words, such as those with matrices sampled on demand, it searches
+    the sets of `word_sets`.
 
     Arguments as for `group_sensitivity`; `count` k, from 1 to n; `search` is the effort of the last
-    search, on the best sets. `evaluations` and `seconds` are of all searches.
+    search, on the best sets. `evaluations` and `seconds` count all searches.
 
     >>> X = torch.diag(torch.tensor([1.0, 2.0, 3.0]).double())
     >>> pair = several_words_sensitivity(lambda X: X.diag().square(), X, 2, radius=1.0)

@@ -101,24 +101,24 @@ def substitution_sensitivity(
 ) -> Substitution:
     """Average, block and random sensitivity of a model on a text; black boxes too.
 
-    Where alternatives are drawn, as, rs and every s_P are unbiased; the blocks are chosen on one
-    half of the draws and measured on the other, both ways, so that bs is on average no more than
-    the best blocks of neighbouring words have, and so no more than bs over all blocks. Where every
-    text that the alternatives can make is tried, up to about ten words of two alternatives each, bs
-    is over all blocks, and exact; `every_block` says which. The cost is at most `draws` encodings
-    for each of about n * longest_block blocks, or `enumerated`.
+    Where alternatives are drawn, as, rs and every s_P are unbiased. The blocks are chosen on one
+    half of the draws and measured on the other, and the reverse: on average bs is then at most that
+    of the best blocks of neighbouring words, and so at most bs over all blocks. Where every text
+    that the alternatives can make is tried (up to about ten words with two alternatives each), bs
+    covers all blocks and is exact; `every_block` says whether it does. The cost is at most `draws`
+    encodings for each of about n * longest_block blocks, or `enumerated`.
 
     Args:
         model: whatever `as_model` takes.
         text: of one word or more.
-        alternatives: a function from a word to those that may stand in its place, such as
+        alternatives: a function from a word to those that may replace it, such as
             `SameKind(texts)`, the words of the same kind in these texts. Each counts once.
         seed: of the draws.
-        draws: random words for each block, four at least; where it has no more alternatives than
-            that, all are tried, once.
-        enumerated: where the alternatives of a text of ten words at most make no more texts than
-            this, all are tried, and blocks may be any words.
-        longest_block: neighbouring words that a block may have elsewhere.
+        draws: random words for each block, at least four; if a block has no more alternatives than
+            that, all are tried once.
+        enumerated: if the alternatives of a text of at most ten words make no more texts than this,
+            all are tried, and blocks may be any words.
+        longest_block: the most neighbouring words in a block otherwise.
         most_words: a longer text keeps its first words.
 
     Raises:

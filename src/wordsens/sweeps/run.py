@@ -58,16 +58,15 @@ def run_sweep(
     scheduler: str | None = None,
     witnesses: bool = False,
 ) -> "DataFrame":
-    """Measure the cells of a sweep that the folder has no value for, and give all of its records.
+    """Measure the cells of a sweep that the folder has no value for, and return all of its records.
 
     Args:
-        sweep: the YAML file of one, or what such a file says, as a dictionary: name, experiment,
-            common, grids.
+        sweep: a YAML file, or its content as a dictionary: name, experiment, common, grids.
         out: the folder of the results; None for one with the sweep's name. After an interruption
             the same call continues.
         overrides: `key=value`, applied in order.
         workers: the number of processes to start on this machine; None: this process does the work.
-            A script that uses workers calls this behind `if __name__ == "__main__":`.
+            A script that uses workers must call this under `if __name__ == "__main__":`.
         scheduler: the address of a Dask scheduler, or its scheduler file, in place of `workers`.
         witnesses: whether the arrays from which values can be computed again are kept.
     """

@@ -53,15 +53,15 @@ def raf_sensitivity(
     problem.
 
     Row j is drawn to the changed word with a weight p_j, a function of t_j = u_j . Delta, and
-    changes by p_j Delta + (p_j - a_j)(x_i - m_j). Of a softmax p_j = sigmoid(l_j + t_j), l_j the
-    logit of its attention to the word before; of ReLU scores divided by their sum p_j = r / (R_j +
-    r), r = max(s_ji + t_j, 0). Moving along the word adds to t_j the very Gaussian that the score
-    is made of; the rest of Delta meets fresh Gaussians, for which Gordon's inequality gives a
-    problem in a few numbers (docs/proofs.md). Under softmax, for a typical word, its value
-    bounds the expected largest over Delta from above, for the idealised rows of the proof; that it
-    is attained is not proved. Under ReLU, whose row i can be left to the word by lowering its other
-    scores, all of it is a prediction. So is the scatter from word to word, from which the largest
-    of several words follows.
+    changes by p_j Delta + (p_j - a_j)(x_i - m_j). For softmax, p_j = sigmoid(l_j + t_j), with l_j
+    the logit of its attention to the word before; for ReLU scores divided by their sum, p_j = r /
+    (R_j + r), r = max(s_ji + t_j, 0). Moving along the word adds to t_j the very Gaussian that the
+    score is made of; the rest of Delta meets fresh Gaussians, for which Gordon's inequality gives a
+    problem in a few numbers (docs/proofs.md). Under softmax, for a typical word, its value bounds
+    the expected largest over Delta from above, for the idealised rows of the proof; that it is
+    attained is not proved. Under ReLU, where row i can be left to the word by lowering its other
+    scores, the whole result is a prediction. So is the scatter from word to word, from which the
+    largest of several words follows.
 
     Args:
         n, d: words and coordinates; rows have length sqrt(d), the radius is sqrt(d).
@@ -117,10 +117,10 @@ def exchangeable_sensitivity(
 def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None) -> float:
     """The same prediction for one text, from its Gram matrix X X^T / d in place of a mean cosine.
 
-    What rows share is the leading eigenvector of the Gram matrix, which rows have more or less of;
-    the rest enters by its mean square. ‖phi(X)‖² is its mean over W, by 2,000 draws with a fixed
-    seed. Words scatter by how near they are to what attention retains, too. A text without anything
-    in common is taken as `raf_sensitivity` takes it.
+    The part that rows share is the leading eigenvector of the Gram matrix, with a weight for each
+    row; the rest enters through its mean square. ‖phi(X)‖² is its mean over W, by 2,000 draws with
+    a fixed seed. Words also scatter by how near they are to what attention retains. A text whose
+    rows share nothing is treated as in `raf_sensitivity`.
 
     Args:
         X: the text, (n, d), rows of length sqrt(d).

@@ -65,9 +65,9 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
     them.
 
     The theorems are asymptotic: where a size must be large, the sizes are reported and `holds` is
-    None; how large, see the theorem in the paper. The mean cosine is no condition of any theorem;
-    it is reported because correlated words change S (docs/theory/predictions.md). A map that no
-    theorem covers gets one condition that says so.
+    None; the paper's theorem says how large. The mean cosine is no condition of any theorem; it is
+    reported because correlated words change S (docs/theory/predictions.md). A map that no theorem
+    covers gets one condition that says so.
 
     >>> from wordsens.maps.dense import RandomFeatures
     >>> print(check_conditions(RandomFeatures(4, 9), torch.ones(4, 9))[0])

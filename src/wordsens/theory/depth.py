@@ -48,7 +48,7 @@ def average_by_layer(
         word: i.
         radius: of the sphere; None for sqrt(d).
         seed: of the G.
-        paths: how many; the standard error falls as 1/sqrt(paths).
+        paths: the number of sequences; the standard error falls as 1/sqrt(paths).
 
     Returns:
         (depth,), a prediction for each layer, an average over weights and no bound; and (depth,),

@@ -35,8 +35,8 @@ def lipschitz_bounds(
 
     "Castin-type" is of the kind of Castin, Ablin and Peyré 2024, "Dasoulas-type" of Dasoulas,
     Scaman and Virmaux 2021; not rounded outward. constant * radius / ‖phi(X)‖ is comparable with
-    the word sensitivity. Of heads side by side the constant is the root of the sum of squares of
-    theirs, of heads that are added their sum.
+    the word sensitivity. For stacked heads the constant is the root of the sum of their squared
+    constants; for heads that are added, the sum of their constants.
 
     Args:
         phi: RandomAttentionFeatures or AttentionFeatures.

@@ -26,7 +26,7 @@ class Prediction:
     """A predicted S: neither attained nor certified.
 
     Attributes:
-        value: of S.
+        value: the predicted S.
         of: its subject: "the largest of 16 words", or "a typical word".
         source: where it comes from, a few words.
         outside: the sizes that lie beyond those at which it was compared with measurements, each

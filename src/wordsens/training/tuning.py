@@ -69,14 +69,15 @@ class Tuned(Answered):
 
     Attributes:
         model: the name of the model that was tuned.
-        folder: of the tuned one.
-        triples: that were prepared.
+        folder: of the tuned model.
+        triples: how many were prepared.
         seen: how many of them the training has gone through.
-        domains: that were held out; empty where the pairs have none, and every third text was.
+        domains: those that were held out; empty where the pairs have none and every third text was
+            held out.
         before, after: the checks on the held-out pairs.
-        scores: one row per kind with its AUC before and after, and last recall@1 of paraphrases,
-            each of whose sides is searched; `new` is the AUC after, for the opposites none of whose
-            changed words is one in a triple that was seen.
+        scores: one row per kind with its AUC before and after, and a last row for recall@1 of
+            paraphrases, searched from both sides; `new` is the AUC after for opposites whose
+            changed words occur in no triple that was seen.
         among: how many texts are searched for recall@1.
         notes: what was left out or replaced in the data.
     """

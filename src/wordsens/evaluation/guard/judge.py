@@ -68,10 +68,10 @@ class Judgement(Result):
 
     Attributes:
         verdict: "same", "different" or "unsure".
-        kind: of "different": negation, antonym, quantity, time, modality, role or entity. Of
+        kind: for "different": negation, antonym, quantity, time, modality, role or entity. For
             "unsure": replaced (one word stands for another, the rest agrees), added (one text says
             more), ambiguous (a reading, form or order that may mean another thing), reworded (more
-            differs). None of "same", and where a second opinion decided.
+            differs). None for "same", and where a second opinion decided.
         reason: a phrase, such as "quantity: 2 GB / 3 GB".
         first, second: the (start, end) of the characters that the verdict rests on, in each text.
     """
@@ -100,13 +100,13 @@ class Guard:
     """Judges pairs of near-duplicates in English by rules: deterministic, without a model.
 
     Args:
-        second_opinion: called where the rules are unsure: from two texts to the probability that
-            they mean the same.
+        second_opinion: called with two texts for which the rules are unsure; returns the
+            probability that they mean the same.
         sure: at least this probability is "same", at most 1 - sure "different".
 
     Raises:
-        InputError: a `sure` that is not between .5 and 1; of a call, texts that are not strings,
-            or a second opinion that is no probability.
+        InputError: a `sure` that is not between .5 and 1; when called, texts that are not strings,
+            or a second opinion that is not a probability.
 
     >>> Guard()("The lift is working.", "The lift is not working.").reason
     "negation: 'not'"

@@ -31,9 +31,9 @@ class LostPart(Result):
             month, "today", "daily"), condition ("if", "unless", "until", "except", "at most"; "up
             to", "within", "over" before a number), only, modality or name. "Avoid" is a negation,
             and so is "unless" that has become "if".
-        text: as the original has it.
-        start, stop: its characters in the original.
-        sentence: the sentence of the original that it stands in.
+        text: its characters in the original.
+        start, stop: their positions.
+        sentence: the sentence of the original that contains it.
     """
 
     kind: LostKind
@@ -49,16 +49,17 @@ class LostPart(Result):
 
 
 def lost_meaning(original: str, rewritten: str) -> tuple[LostPart, ...]:
-    """What of an English text has no counterpart in a rewriting, such as a compressed prompt or a
-    summary.
+    """The parts of an English text that have no counterpart in a rewriting, such as a compressed
+    prompt or a summary.
 
-    Sentences may change places and words may be others: "isn't" is "is not", "two" is "2", 2000 ms
-    are 2 seconds, "not allowed" is "forbidden". Every negation, number, condition and modal counts,
-    two of three as one loss; of a name one mention is enough. Two numbers that changed places are
-    both lost. By rules, without a model; exchanged arguments show what the rewriting added.
+    Sentences may change places, and the wording may differ: "isn't" is "is not", "two" is "2", 2000
+    ms are 2 seconds, "not allowed" is "forbidden". Every negation, number, condition and modal
+    counts: if two of three are kept, one is lost. For a name one mention is enough. Two numbers
+    that changed places are both lost. It works by rules, without a model. Exchange the arguments to
+    see what the rewriting added.
 
     Returns:
-        The losses in the order of the original, none where all is kept.
+        The losses in the order of the original; empty if everything is kept.
 
     Raises:
         InputError: an argument that is not a string.

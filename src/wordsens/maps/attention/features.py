@@ -55,8 +55,8 @@ class AttentionLayer(FeatureMap):
     ) -> list[HeadWeights]:
         """The weights of every head, for texts of n words.
 
-        `isometric`: values may be given by other coordinates, fewer perhaps, as long as their
-        lengths and those of their differences are the same.
+        `isometric`: whether the values may be given in other, possibly fewer coordinates, in which
+        their lengths and distances are the same.
         """
 
     def scores(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
@@ -226,7 +226,7 @@ class RandomAttentionFeatures(AttentionLayer):
         seed: fixes W.
         dtype, device: where phi computes.
         temperature: divides the scores.
-        heads: how many W.
+        heads: the number of heads, each with its own W.
         head_dimension: d_k, for W = W_Q W_K^T with W_Q, W_K (d, d_k) iid N(0, 1/sqrt(d d_k)):
             entries of W still have variance 1/d; None for a W of independent entries.
 

@@ -34,18 +34,20 @@ class AttentionFeatures(AttentionLayer):
     """phi(X) = attention((X W_Q + b_Q)(X W_K + b_K)^T / sqrt(m)) (X W_V + b_V), (n, m_v); m:
     columns of W_Q and W_K.
 
-    Several heads have matrices (heads, d, m): phi(X) is (heads, n, m_v), or with `W_O` the sum over
-    the heads of what they give times their part of it, (n, out).
+    With several heads, the matrices have shape (heads, d, m) and phi(X) has shape (heads, n, m_v).
+    With `W_O`, phi(X) is the sum over the heads of their outputs times their parts of W_O, (n,
+    out).
 
     Args:
         W_Q, W_K: (d, m); W_Q's dtype and device are the map's.
         W_V: (d, m_v); None: the values are the words.
-        W_O: (m_v, out), of several heads (heads, m_v, out); None: the heads stand side by side.
+        W_O: (m_v, out), or (heads, m_v, out) for several heads; None: the outputs of the heads are
+            stacked.
         score: as of RandomAttentionFeatures.
         mask: "causal": row j sees the words up to j; or (n, n), of several heads (heads, n, n):
             True where row j sees word l, or numbers that are added to the scores, -inf where it
             does not. A row that sees no word is refused under softmax scores.
-        bias: what is added to queries, keys and values.
+        bias: vectors added to the queries, keys and values.
 
     Raises:
         InputError: matrices that do not fit each other, or that are not finite.

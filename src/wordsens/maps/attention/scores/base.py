@@ -38,17 +38,17 @@ WordErrors = Float[Tensor, "w 1"]
 class Score(ABC):
     """A rule that turns the scores (..., n) of a row into its attention weights.
 
-    A subclass needs `name`, `normalized` and `attention`. What it offers beside them are types: a
-    `ClosedForm` is searched by the closed form of the change, and not by autograd; a `Certified`
-    one has upper bounds. See `offered`.
+    A subclass needs `name`, `normalized` and `attention`. Two further base classes add to it: a
+    `ClosedForm` score is searched by the closed form of the change instead of by autograd; a
+    `Certified` score has upper bounds. See `offered`.
 
     Attributes:
         name: what tables and records call the score; the map's name is made of it.
         normalized: whether the weights are nonnegative and divided by their sum, so that they sum
             to one, or are all 0.
         sums_to_one: whether every row of weights sums to one, whatever the scores.
-        kinked: whether the weights have kinks in the scores, which a quasi-Newton search stumbles
-            over.
+        kinked: whether the weights have kinks as functions of the scores, which stop a quasi-Newton
+            search early.
 
     >>> import torch
     >>> class Squares(Score):
@@ -72,8 +72,8 @@ class Score(ABC):
     def attention_without(
         self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]
     ) -> Float[Tensor, "r n"]:
-        """The weights of r rows after one word of each is deleted. Only asked of normalized
-        scores."""
+        """The weights of r rows after one word of each is deleted. Called for normalized scores
+        only."""
         raise NotImplementedError(
             f"{type(self).__name__} does not say what its weights are without a word"
         )
