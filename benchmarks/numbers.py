@@ -243,6 +243,20 @@ NUMBERS = [
         minutes=5,
     ),
     Number(
+        "temperature",
+        "wordsens paper temperature --scale laptop --out {out}",
+        ("docs/theory/freezing.md", *_images("temperature")),
+        (f"{STUDIES}/temperature.py",),
+        minutes=20,
+    ),
+    Number(
+        "generalization-words",
+        "wordsens paper generalization --words-changed 64 --scale laptop --out {out}",
+        ("docs/theory/generalization.md", *_images("generalization-words")),
+        (f"{STUDIES}/generalization.py", f"{STUDIES}/generalization_words.py"),
+        minutes=20,
+    ),
+    Number(
         "examples",
         "python -m wordsens.app.tasks.shipped",
         ("src/wordsens/app/static/examples.json",),

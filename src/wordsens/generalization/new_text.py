@@ -111,8 +111,8 @@ class NewText:
         text, label, rows: X, y, and X in the map's dtype.
         features: phi(X), (p,), float64.
         output_before: f(X) = phi(X) . theta*.
-        surprise: y - f(X), what learning X has to make up for.
-        direction: of a training, the change of the parameters per unit of surprise when (X, y) is
+        surprise: y - f(X), the error that learning X corrects.
+        direction: for a training, the change of the parameters per unit of surprise when (X, y) is
             learned (`MinNormFit.direction`); made once.
 
     Raises:
@@ -181,8 +181,8 @@ class NewText:
         search: Search = "normal",
         progress: Progress | None = None,
     ) -> OneWordGeneralization:
-        """The model after (X, y), on X with its word moved within a ball so that the objective is
-        as low as can be.
+        """The model after learning (X, y), on X with a word moved within a ball so that the
+        objective is as low as the search can make it.
 
         Args:
             word: an index, a group, or None or "all" for the word at which the objective comes
@@ -201,7 +201,7 @@ class NewText:
 
         Raises:
             InputError: an unknown name, word or radius.
-            SingularGramError: X lies in the span of the training texts and is retrained on.
+            SingularGramError: retrained, and X lies in the span of the training texts.
         """
         loss = Loss(training, objective, penalty)
         [(_, witness)], spent = self._searched(word, [loss], radius, seed, ball, search, progress)

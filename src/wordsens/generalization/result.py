@@ -65,7 +65,7 @@ class OneWordGeneralization(_Searched):
         gamma: |phi(X^i(Delta)).theta* - phi(X).theta*|, what the model before (X, y) makes of the
             change.
         alignment: F of the training, so that phi(X^i(Delta)).theta - y = delta + (F - 1)(y -
-            phi(X).theta*).
+            phi(X).theta*), with delta = (phi(X^i(Delta)) - phi(X)).theta*.
         bound: max(0, 2 - gamma - |F - 1| |y - phi(X).theta*|)² <= error, without asymptotics
             (ours).
         perturbation: Delta, (d,) for one word and (g, d) for a group.
@@ -74,15 +74,17 @@ class OneWordGeneralization(_Searched):
         text_output_after: phi(X).theta, the model after, on X: y, unless there is a ridge.
         word, token: the changed word, or the words of the group; `swapped_for` is the vocabulary
             word that took its place, or None.
-        radius: of the ball, for a group of each of its words; infinite for a swap without one.
+        radius: of the ball; for a group, of the ball of each of its words. Infinite for a swap
+            without a radius.
         objective: what Delta was chosen for.
         loss: the objective's value.
         conditions: what Theorem 4 or 5 (`theorem`) asks of this sample. They are asymptotic,
             `bound` is not. `texts_per_feature`, N / p, and `texts_per_coordinate`, N / (n d): both
             small for Theorem 5; `condition` of the kernel matrix, estimated; `solved`: whether
-            float64 solves with it, condition N eps <= 10^-SOLVED_DIGITS, which is about how far
-            rounding moves a solution by Cholesky (Higham 2002, section 10.1); `hold`: RF, gamma <
-            2, solved, and for Theorem 5 also N < p and N < n d: necessary, not sufficient.
+            float64 can solve a system with this matrix, condition N eps <= 10^-SOLVED_DIGITS, which
+            is about how far rounding moves a solution by Cholesky (Higham 2002, section 10.1);
+            `hold`: whether the map is RF, gamma < 2 and `solved`, and for Theorem 5 also N < p and
+            N < n d, which is necessary, not sufficient.
         converged: whether the search stopped gaining, before its steps ran out, at a local optimum.
     """
 
@@ -182,7 +184,8 @@ class OneWordFrontier(_Searched):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OneWordOutcomes(Result):
-    """The results of one search for every training and objective, and both frontiers.
+    """What one search found: the best change for each training (fine-tuned, retrained) and
+    objective, and the frontier of error against gamma for each training.
 
     Attributes:
         chosen: by training and objective: "fine-tuned-alignment", "retrained-alignment", "error"

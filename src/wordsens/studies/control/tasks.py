@@ -20,7 +20,7 @@ PARTS = (4096, 256, 512)
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Texts as numbers of words of one vocabulary, and their labels.
+    """Texts as word numbers of one vocabulary, and their labels.
 
     Attributes:
         table: (v, d), the words' embeddings.

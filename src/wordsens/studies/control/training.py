@@ -79,7 +79,7 @@ class Control:
         labels: Float[Tensor, " b"],
         step: int,
     ) -> Float[Tensor, "b n d"]:
-        """The texts that the network is shown in that step in place of these."""
+        """The texts that the network is shown in that step instead of these."""
         return rows
 
     def term(self, network: TextNetwork, rows: Float[Tensor, "b n d"], step: int) -> Tensor | None:
