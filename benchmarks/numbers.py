@@ -233,7 +233,7 @@ NUMBERS = [
         "wordsens paper control --task sentiment --texts imdb.parquet --scale laptop --out {out}",
         ("docs/control.md", *_images("control-sentiment")),
         (f"{STUDIES}/control",),
-        minutes=10,
+        minutes=15,
     ),
     Number(
         "symmetry",
