@@ -115,8 +115,8 @@ class Calibration(Calibrated):
 
     @property
     def kinds(self) -> list[dict[str, Any]]:
-        """For each kind of opposite: how many there are, how many pass, and the exact upper limit
-        of the share that passes; empty without a threshold."""
+        """How many opposites of each kind there are and how many of them pass, with the exact upper
+        limit of the share that passes; empty without a threshold."""
         threshold, scores = self.threshold, self._scores(self.guard)
         rows = []
         for kind, members in self.scored.opposites.items() if threshold is not None else ():
