@@ -221,9 +221,8 @@ def collisions(
         pairs: labelled pairs, such as those of `to_label`: those that mean the same are no hits.
             Rows without a label are passed over.
         confidence: of the limit.
-        guard: if True, a cached question that `wordsens.guard` calls different from the new one is
-            no hit.
-        seed: of the two halves, and of the quarter of the cache for which the share is also given.
+        guard: if True, a question that `wordsens.guard` calls different from the new one is no hit.
+        seed: of the halves, and of the quarter of the cache that is also searched.
         prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the cache and
             of the new questions.
         progress: called with (done, total), in texts.

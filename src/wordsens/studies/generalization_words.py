@@ -248,7 +248,7 @@ STUDY = Study(
     figures=figures,
     note=f"k*: how many words must change for an error below {NOTICED:g}, γ at most {LIMIT:g}; "
     "interpolated between the numbers tried, medians over draws, of which some may never notice. "
-    f"Exponent: b in k* ~ n^b, {INTERVALS}. Not enough: no choice of this many words is, in any "
-    "draw, with probability 1 − 1e-9 over the weights.",
+    f"Exponent: b in k* ~ n^b, {INTERVALS}. Not enough: in no draw is a change of this many words "
+    "noticed, whichever they are, with probability 1 − 1e-9 over the weights.",
     together=GeneralizationCell.of_fit,
 )

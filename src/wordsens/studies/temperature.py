@@ -27,7 +27,7 @@ from wordsens.sweeps.texts import DatasetText, Embedded
 
 
 class TemperatureCell(SensitivityCell, frozen=True):
-    """A sensitivity cell of this study, whose `temperature` is compared with 1 / √(2 log n)."""
+    """A sensitivity cell; its `temperature` is compared with 1 / √(2 log n)."""
 
     experiment: ClassVar[str] = "temperature"
 
@@ -157,10 +157,10 @@ def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
             for (low, high), exponent in zip(measured.map(ends), model, strict=True)
         ]
         yield Finding(
-            "The random energy model, a heuristic, predicts how the norm of the output, which S "
-            f"divides by, shrinks with n: the exponent is in the measured interval in {sum(inside)}"
-            f" of {len(inside)} settings, and differs by {number(max(apart))} at most.",
-            "The change, which S divides, shrinks too; the model leaves it out.",
+            "S is the change of the output over its norm. The random energy model, a heuristic, "
+            "predicts the exponent of the norm in n: it is in the measured interval in "
+            f"{sum(inside)} of {len(inside)} settings and differs by at most {number(max(apart))}.",
+            "The change shrinks with n too; the model leaves it out.",
             cells,
         )
     points = tables[_POINTS]

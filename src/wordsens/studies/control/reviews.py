@@ -113,8 +113,8 @@ def _edited(
 
 
 def edits_of(texts: list[str], ends: list[int], seed: int) -> Iterator[Edit]:
-    """TRIES edits of every kind of each text, in its characters up to the end that is given for it;
-    fewer where no word can be changed in that way.
+    """For each kind of edit and each text, TRIES versions with one word changed before that text's
+    end in `ends`; fewer where no word can be changed in that way.
 
     >>> next(edits_of(["It is good. Is it?"], [8], 0))
     ('deletion', 0, 'It good. Is it?')
