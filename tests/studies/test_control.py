@@ -10,7 +10,7 @@ from tests.made_records import measured
 from wordsens.errors import InputError
 from wordsens.plotting.style import styles_of
 from wordsens.studies.control import study
-from wordsens.studies.control.cell import ALONG, STRENGTHS, ControlCell, make_pairs
+from wordsens.studies.control.cell import ALONG, STRENGTHS, ControlCell
 from wordsens.studies.control.cell import measure as measure_control
 
 SMALL = {
@@ -102,25 +102,10 @@ def test_a_training_is_measured_along_its_way():
     assert len(majority.along_kept) == 3  # some shares of two steps are one step
 
 
-def test_pairs_of_real_passages_share_none_between_learning_and_judging():
-    keys = {
-        **SMALL,
-        "task": "texts",
-        "text": "reviews",
-        "n": 8,
-        "d": 16,
-        "control": "pairs",
-        "training": 40,
-    }
-    cell = ControlCell.parse(keys)
-    (learned, copies), (judged, _) = make_pairs(cell, None)
-    assert len(learned) == len(judged)
-    assert int((learned.labels != copies.labels).sum()) == len(learned) // 2
-    rows, others = (
-        {tuple(row.flatten().tolist()) for row in part.rows()} for part in (learned, judged)
-    )
-    assert not rows & others
-    assert measured(cell).status == "done"
+@pytest.mark.parametrize("keys", [{"control": "pairs"}, {"along": True}])
+def test_real_texts_have_no_pairs(keys):
+    with pytest.raises(InputError, match="'one-word' or 'majority'"):
+        ControlCell.parse({**SMALL, "task": "texts", "text": "reviews", **keys})
 
 
 def test_real_texts_are_learned_by_their_labels():

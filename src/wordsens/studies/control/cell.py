@@ -34,7 +34,6 @@ from wordsens.studies.control.tasks import (
     majority_task,
     one_word_pairs,
     one_word_task,
-    text_pairs,
 )
 from wordsens.studies.control.training import (
     TEXTS_AT_ONCE,
@@ -50,10 +49,8 @@ from wordsens.studies.control.training import (
     share_right,
     train,
 )
-from wordsens.studies.passages import swapped_passages
 from wordsens.sweeps.spec import Cell
-from wordsens.sweeps.texts import Embedded, TextKey, fingerprint, text_rows, text_spec
-from wordsens.text import Document
+from wordsens.sweeps.texts import Embedded, TextKey, fingerprint, text_spec
 from wordsens.training.penalty import SensitivityPenalty, ShortSearch
 
 TASK_TITLES = {"one-word": "one word decides", "majority": "majority", "texts": "sentiment"}
@@ -137,6 +134,11 @@ class ControlCell(_NetworkCell):
         if (self.task == "texts") != isinstance(self.text, Embedded):
             raise InputError(
                 f"`text` is for the task 'texts', which needs real ones; `task` is {self.task!r}"
+            )
+        if self.task == "texts" and (self.along or self.control == "pairs"):
+            raise InputError(
+                "`along` and the control 'pairs' need pairs of texts, which the task 'texts' has "
+                "none of; choose the task 'one-word' or 'majority'"
             )
         if self.strength is not None and self.control == "none":
             raise InputError(
@@ -283,29 +285,14 @@ def make_task(cell: ControlCell) -> Task:
 
 def make_pairs(cell: ControlCell, task: Task) -> tuple[Pairs, Pairs]:
     """Pairs to learn from, and pairs to judge by: of the training and of the held-out texts of a
-    synthetic task.
-
-    Of real texts: passages of n rows in which one word is exchanged; no passage is in both parts,
-    but another one of the same text may be, and the exchanges come from the same lists.
-    """
-    seed = cell.seed_of("pairs")
-    if not isinstance(cell.text, Embedded):
-        make = one_word_pairs if cell.task == "one-word" else majority_pairs
-        judged = make(task.test, seed)
-        few = torch.arange(len(judged[0])) % len(task.test) < 256
-        return make(task.training, seed), (judged[0].part(few), judged[1].part(few))
-    plain = cell.text.model_copy(update={"keep_special_tokens": False})
-    pairs = swapped_passages(plain, cell.text.encoder, cell.n, 160, seed)
-    texts = [
-        Document(text, None, "a passage") for pair in pairs for text in (pair.first, pair.second)
-    ]
-    rows = text_rows(texts, plain, cell.n, cell.d, dtype=torch.float32)
-    flipped = [not pair.same for pair in pairs]
-    texts, copies = text_pairs(list(zip(rows[::2], rows[1::2], flipped, strict=True)))
-    # A passage's two pairs are half the list apart: both are in one part.
-    first = torch.arange(len(pairs)) % (len(pairs) // 2) < len(pairs) // 4
-    learned, judged = ((texts.part(part), copies.part(part)) for part in (first, ~first))
-    return learned, judged
+    synthetic task."""
+    make, seed = (
+        one_word_pairs if cell.task == "one-word" else majority_pairs,
+        cell.seed_of("pairs"),
+    )
+    judged = make(task.test, seed)
+    few = torch.arange(len(judged[0])) % len(task.test) < 256
+    return make(task.training, seed), (judged[0].part(few), judged[1].part(few))
 
 
 _SIMPLE = {
