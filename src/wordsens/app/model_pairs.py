@@ -227,7 +227,7 @@ class ModelPairs:
             judged = "false hit" if row.hit else "false miss"
             cells.append((f"{row.value:.3f}", judged, row.kind, *marked))
         title = f"{len(worst)} of {len(failed)} false hits and misses, worst first"
-        headings = self.check["score"], "", "kind", "first", "second"
+        headings = self.check["score"], "error", "kind", "first", "second"
         table = (
             Table.of_rows(title, headings, cells) if cells else "No false hit and no false miss."
         )
