@@ -15,7 +15,6 @@ ROOMS = (
     "display",
     "saved",
     "results",
-    "signatures",
     "activations",
     "intervals",
     "gaussian",
