@@ -233,7 +233,7 @@ def figures(records: Any) -> dict[str, Any]:
         title="Error of the model on the changed text, by the number of changed words",
         caption=f"Medians over draws of the least error found with γ up to {LIMIT:g}; smaller ones "
         "may exist. Bars, for six draws or more: 95 % confidence intervals. Dashed: the proved "
-        "lower bound of RF, a median too.",
+        "lower bound of RF (with probability 1 − 1e-9 over the weights), a median too.",
     )
     return {"generalization-words": figure}
 

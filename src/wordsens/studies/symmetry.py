@@ -162,7 +162,8 @@ def findings(records: pd.DataFrame, tables: Tables) -> Iterator[Finding]:
         yield Finding(
             f"S of untied attention compared with tied attention at n = {last['n'].max()}: "
             f"{'; '.join(counts)}.",
-            rows=tuple(last["cell"]),
+            "Both are lower bounds of one search: factors near 1 may be the search's.",
+            tuple(last["cell"]),
         )
     symmetric = named["upper"].notna()
     if symmetric.any() and not symmetric.all():
@@ -199,7 +200,7 @@ def figures(records: pd.DataFrame) -> dict[str, Any]:
         log="xy",
         guides={"1/√n": [(n, n**-0.5) for n in lengths]},
         title="Word sensitivity of symmetric and asymmetric attention",
-        caption=f"{BARS} S is a lower bound; T is the temperature.",
+        caption=f"{BARS} S of one word, a lower bound; T is the temperature.",
     )
     return {"symmetry": drawn}
 

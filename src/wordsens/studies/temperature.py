@@ -76,15 +76,15 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Prese
 
 def predicted_exponent(x: float) -> float:
     """The exponent of ‖phi(X)‖ / √(n d) in n at T = x / √(2 log n), by the random energy model
-    (heuristic; docs/theory/freezing.md): 0 up to x = 1, then -(1 - 1/x)², from x = 2 on
-    -(1 - 2/x²) / 2.
+    (heuristic; docs/proofs.md#the-random-energy-model-of-softmax-attention): 0 up to x = 1, then
+    -(x - 1/x)² / 8, from x = √3 on -(1 - 2/x²) / 2.
 
     >>> [predicted_exponent(x) for x in (0.5, 1.0, 2.0, 4.0)]
     [0.0, 0.0, -0.25, -0.4375]
     """
     if x <= 1:
         return 0.0
-    return -((1 - 1 / x) ** 2) if x < 2 else -(1 - 2 / x**2) / 2
+    return -((x - 1 / x) ** 2) / 8 if x < math.sqrt(3) else -(1 - 2 / x**2) / 2
 
 
 SERIES = ["map", "text", "d/n", "x"]
@@ -137,8 +137,7 @@ _SIDES = {"x < 1": -1, "x = 1": 0, "x > 1": 1}
 
 
 def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
-    """How S depends on n on both sides of x = 1; how near the random energy model comes; where S is
-    largest."""
+    """How S depends on n on both sides of x = 1; how near the random energy model comes."""
     cells = tuple(records["cell"])
     rows = tables[_GROWTH].dropna(subset=["S"])
     sides = rows.groupby(np.sign(rows["x"].astype(float) - 1))["S"]
@@ -163,12 +162,6 @@ def findings(records: Any, tables: Mapping[str, Any]) -> Iterator[Finding]:
             "The change shrinks with n too; the model leaves it out.",
             cells,
         )
-    points = tables[_POINTS]
-    values = points["S"].map(attrgetter("value"))
-    highest = points.loc[values.groupby([points["d/n"], points["n"]]).idxmax()]
-    most = highest["x"].value_counts().sort_index()
-    listed = "; ".join(f"{x:g} in {count} of {len(highest)} sizes" for x, count in most.items())
-    yield Finding(f"Of the temperatures tried, S is largest at x = {listed}.", rows=cells)
 
 
 def figures(records: Any) -> dict[str, Any]:
