@@ -1,5 +1,5 @@
-"""Symmetric attention hardly notices a word: S against n at d = n, for tied and untied queries and
-keys."""
+"""Symmetric attention limits what one word can change: S against n at d = n, for tied and untied
+queries and keys."""
 
 import math
 from collections.abc import Iterator
