@@ -29,6 +29,8 @@ exclude_patterns = ["_build", "jupyter_execute", "requirements.txt"]
 html_theme = "furo"
 html_title = f"wordsens {version}"
 html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["figures.css"]
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
