@@ -68,6 +68,19 @@ def test_the_quadrature_is_the_mean_over_drawn_scores():
     assert mean_of_squared_weights(1.5, np.log(64)) == pytest.approx(drawn, rel=0.03)
 
 
+@pytest.mark.parametrize(
+    ("x", "written"), [(0.5, -0.02), (1.0, -0.07), (1.5, -0.15), (2.5, -0.33), (4.0, -0.43)]
+)
+def test_drawn_scores_have_the_exponents_of_the_page(x, written):
+    # Seed 0; 20,000 rows scatter an exponent by about .002; written with two digits.
+    random, lengths, norms = np.random.default_rng(0), (16, 32, 64, 128, 256), []
+    for n in lengths:
+        weights = np.exp(random.normal(size=(20_000, n)) * np.sqrt(2 * np.log(n)) / x)
+        shares = weights / weights.sum(axis=1, keepdims=True)
+        norms.append(np.sqrt((shares**2).sum(axis=1).mean()))
+    assert np.polyfit(np.log(lengths), np.log(norms), 1)[0] == pytest.approx(written, abs=0.012)
+
+
 @pytest.mark.parametrize("scale", ["quick", "laptop", "full"])
 def test_presets_have_every_x_and_ratio_at_every_length(scale):
     grids, notices = preset(scale, ShippedText(), 0, None)
