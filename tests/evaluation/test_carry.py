@@ -1,5 +1,7 @@
 """A threshold carried over to another model keeps what it says it keeps."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -11,9 +13,12 @@ from wordsens.evaluation.carry import (
     SAME_RECALL,
     SETTINGS,
     UNCHANGED,
+    CarriedThreshold,
+    Setting,
     matched_threshold,
 )
 from wordsens.models.pairs import FunctionPairModel
+from wordsens.results import Estimate
 
 PAIRS = few_pairs(opposites=30)
 THRESHOLD = 0.8
@@ -32,6 +37,21 @@ def test_every_share_is_that_of_the_models_similarities():
         assert setting.recall.value == passing[scored.near].mean()
         assert setting.false_hits.value == passing[scored.opposite].mean()
     assert found[OLD].threshold.value == found[UNCHANGED].threshold.value == THRESHOLD
+
+
+def test_the_sentence_has_the_shares_of_the_old_number():
+    shares = zip(SETTINGS, (0.9, 0.7, 0.8, 0.6), (0.1, 0.3, 0.2, 0.4), strict=True)
+    settings = [
+        Setting(
+            name=name, threshold=Estimate(0.5), recall=Estimate(one), false_hits=Estimate(other)
+        )
+        for name, one, other in shares
+    ]
+    found = CarriedThreshold(
+        old="a", new="b", identities=(), settings=tuple(settings), changes=(), notes=()
+    )
+    sentence, _ = found.view().parts
+    assert [float(share) for share in re.findall(r"([\d.]+)\s%", sentence)] == [70, 30]
 
 
 def test_the_new_thresholds_keep_recall_and_false_hits():

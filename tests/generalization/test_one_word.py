@@ -172,6 +172,18 @@ def test_a_map_that_ignores_the_word_meets_the_bound_of_four():
     assert g.gamma == 0 and not g.distinguished
 
 
+def test_of_all_words_the_search_of_the_best_says_whether_it_converged():
+    """A search of a word that the map ignores never settles."""
+
+    def third_word(text):
+        return torch.cat([torch.sin(3 * text[..., 2, :]), text[..., 2, :].square()], dim=-1)
+
+    new = learned(FunctionFeatures(third_word, batched=True, name="third word"))
+    options = {"objective": "error", "search": ws.SearchPlan("quick", starts=1, steps=200)}
+    best, ignored = (new.generalization(word, **options) for word in ("all", 0))
+    assert (best.word, best.converged, ignored.converged) == (2, True, False)
+
+
 def test_a_lazy_rf_searches_all_words_and_its_numbers_are_consistent():
     phi = ws.RandomFeatures(WORDS, D, 60, gaussian="lazy", seed=1)
     new = learned(phi)

@@ -169,6 +169,7 @@ def test_accuracy_is_compared_at_the_shortest_and_the_longest_texts():
     assert "fully connected, one word decides, 8 to 64 words: −0.400 [−0.400, −0.400]" in sentence
     assert "no difference is claimed in 2 settings" in sentences(records[records["draw"] < 2])[0]
     assert not sentences(records[records["n"] == 8])
+    assert not sentences(records.assign(steps=0))  # untrained
     figures = study.figures(records)
     assert list(figures) == ["control-accuracy", "control-sensitivity"]
     colours = {

@@ -67,7 +67,7 @@ def test_the_preset_doubles_k_up_to_the_limit_and_the_text():
 
 
 def records(curves, floor=None):
-    """Made up: by map, a function of n, k and the draw that gives the error."""
+    """Made up: by map, a function of n, k and the curve, two per draw, that gives the error."""
     rows = [
         {
             "cell": f"{name} {n} {k} {draw}",
@@ -76,7 +76,8 @@ def records(curves, floor=None):
             "n": n,
             "d": 2 * n,
         }
-        | {"text": "gaussian", "seed": 0, "draw": draw, "sample": 0, "count": k, "spec": "{}"}
+        | {"text": "gaussian", "seed": 0, "draw": draw // 2, "sample": draw % 2}
+        | {"count": k, "spec": "{}"}
         | {"value": error(n, k, draw), "gamma": 0.5, "alignment": 0.1, "at_least": floor}
         for name, error in curves.items()
         for n in (8, 16, 32, 64)

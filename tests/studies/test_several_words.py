@@ -41,6 +41,10 @@ def test_no_set_exceeds_the_bound_of_every_set(depth, count):
     sets = word_sets(phi, text, count, sets=6)
     assert ws.group_sensitivity(phi, text, sets, search="quick").value <= bound.value
     assert bound.failure_probability == 1e-9
+    every_set = torch.combinations(torch.arange(5), count)
+    joint_radius = torch.full((len(every_set),), 2.0 * count**0.5, dtype=torch.float64)
+    together = by_law(phi, text.rows, every_set, joint_radius)
+    assert bound.value == pytest.approx(together.value, rel=1e-9)
     assert bound_of_every_set(ws.RandomAttentionFeatures(4, seed=0), text.rows, count, 1.0) is None
 
 
@@ -122,6 +126,11 @@ def test_findings_and_rows_say_how_many_words_each_map_notices():
     )
     once = _summary({("rf", 1, 0): 2.0, ("rf", 1, 1): 0.1, ("rf", 1, 2): 0.1})
     assert once.table()["words"].isna().all()  # one draw notices, two do not
+
+
+def test_the_exponent_reads_half_of_the_words_and_no_more():
+    values = {("rf", k, draw): min(k, 32) ** 0.5 / 100 for k in (1, 32, 64) for draw in range(5)}
+    assert _summary(values).table()["exponent"].tolist() == pytest.approx([0.5])
 
 
 def test_not_enough_is_what_stays_below_in_every_draw():

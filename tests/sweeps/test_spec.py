@@ -97,6 +97,7 @@ def test_overrides_do_what_one_would_guess(override, seen):
             "a.yaml, line 5: not valid YAML: aliases (*name) are not read",
         ),
         (GRIDS, ["nn=3"], "`override` (='nn') must be one of name, device"),
+        (GRIDS, [f"seed={2**63}"], "must be a whole number of 64 bits"),
         (GRIDS, [f"draw={list(range(100_000))}"], "500,000 cells, at most 200,000"),
     ],
 )

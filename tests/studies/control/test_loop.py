@@ -50,6 +50,24 @@ def test_the_seeds_alone_decide(name):
     )
 
 
+def test_a_text_is_robust_if_no_word_alone_turns_its_label():
+    """The logit is the first coordinate of the first word, and the radius is 2: of the margins 1
+    and 3 the first alone can be turned, by that word alone."""
+
+    class FirstNumber(torch.nn.Module):
+        head = torch.nn.Linear(1, 1)
+
+        def forward(self, rows):
+            return rows[:, 0, 0]
+
+    margins = torch.tensor([1.0, 3.0]).repeat(16)
+    labels = torch.tensor([1.0, 1.0, -1.0, -1.0]).repeat(8)
+    table = (margins * labels).unsqueeze(1).expand(32, 4)
+    part = control.tasks.Labelled(table, torch.arange(32).unsqueeze(1).expand(32, 3), labels)
+    found = control.training.robust_accuracy(FirstNumber(), part, texts=32, words=3)
+    assert found == 0.5
+
+
 def test_a_loss_that_is_no_number_ends_the_training():
     net = network()
     net.head.weight.data.fill_(float("nan"))

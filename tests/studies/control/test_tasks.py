@@ -70,7 +70,8 @@ def test_every_copy_of_a_majority_has_one_other_word():
 
 def test_the_shipped_reviews_are_a_task():
     texts = [text for text in ws.embed(ws.shipped_reviews(), max_words=12) if len(text) == 12]
-    task = control.texts_task(texts, (20, 10, 10), seed=2)
+    task, again = (control.texts_task(texts, (20, 10, 10), seed=2) for _ in range(2))
+    assert torch.equal(again.training.rows(), task.training.rows())
     assert task.training.rows().shape == (20, 12, 384)
     assert torch.equal(task.test.rows(), torch.stack([text.rows.float() for text in texts[:10]]))
     for rows, label in zip(task.training.rows(), task.training.labels, strict=True):
