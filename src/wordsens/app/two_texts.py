@@ -34,7 +34,7 @@ LEAD = (
 CHANGED = "The texts or the model have changed. Press Compare, or press Enter in a text field."
 THRESHOLD = "A threshold is a number; for cosines a number from −1 to 1, such as 0.9."
 
-GUARDED = "; to make it miss, run wordsens guard on the hits of your threshold"
+GUARDED = "; to turn it into a miss, run wordsens guard on the hits at your threshold"
 MISSED = "Nothing to do: the cache misses, so the language model is called."
 NEEDLESS = (
     "What to do: this miss is not needed. wordsens calibrate finds how low your threshold may be."

@@ -137,8 +137,8 @@ def advise_length(
             each text in which a "not" can be inserted or deleted; where fewer than six texts have
             one, the shipped negations.
         threshold: the cosine at or above which two passages count as the same.
-        changes: the most changed sentences that are measured: the interval's width falls with
-            their square root.
+        changes: how many changed sentences are measured at most: the interval's width falls with
+            the square root of their number.
         longest: tokens (or words) of the longest passage; the model's context where that is
             shorter.
         progress: called with (lengths done, the most lengths).

@@ -190,7 +190,7 @@ class NewText:
             training: "fine-tuned" (one exact step on (X, y)) or "retrained" (interpolation of all N
                 + 1 texts).
             objective: "alignment": (F + 1)² of the training's own F; "fine-tuned-alignment",
-                "retrained-alignment": of that one, whatever the training; "error": Err;
+                "retrained-alignment": of the F of the training in the name; "error": Err;
                 "penalized-error": Err + penalty gamma².
             penalty: see objective.
             radius: of the ball; None for the map's default, sqrt(d).
@@ -310,8 +310,8 @@ class NewText:
             vocabulary: (words, rows (v, d)), for a group of g (phrases, rows (v, g, d)); or a
                 function of `word` that gives them where rows depend on the position
                 (`TransformerFeatures.vocabulary`).
-            gamma_limit: only swaps with gamma up to this count; None for all.
-            radius: only swaps with ‖Delta‖ up to this count; None for all: a swap may leave the
+            gamma_limit: the largest gamma of a swap that counts; None for all.
+            radius: the largest ‖Delta‖ of a swap that counts; None for all: a swap may leave the
                 ball of radius sqrt(d).
 
         Raises:
@@ -407,7 +407,7 @@ class NewText:
         word: WordIndex,
         losses: Sequence[Loss],
     ) -> LossObjective:
-        """What a search for the lowest of these losses climbs."""
+        """The function that a search climbs to make these losses small."""
         every = word is None or (isinstance(word, str) and word == "all")
         indices: Any = None if every else word
         groups = word_indices(indices, len(self.text), "word").unsqueeze(int(every))

@@ -51,8 +51,8 @@ class FeatureMap(ABC):
         continuous: whether phi is known to have no jumps; at a jump the last digit of Delta can
             decide the value.
         repeatable: whether phi is known to give a text the same features in every batch.
-        affordable_words: how many words of a text commands search where none is asked for
-            (`sampled_words`); None for all.
+        affordable_words: the number of words that a command searches in a text if the user
+            names none (`sampled_words`); None for all.
     """
 
     name: str
@@ -110,8 +110,8 @@ class FeatureMap(ABC):
         """The features of perturbed copies of X, flattened, as a differentiable function of
         (members, Delta): of copy p, row members[p, k] is moved by Delta[p, k].
 
-        By default each text is built and mapped. A map may spare what the texts share with X, but
-        computes the features themselves: reported values are recomputed with this.
+        By default each text is built and mapped. A map may skip work that the texts share with X,
+        but it computes the features themselves: reported values are recomputed with this method.
         """
 
         def features(members: Int[Tensor, "b g"], delta: Float[Tensor, "b g d"]) -> Tensor:

@@ -165,7 +165,7 @@ class DeepRandomFeatures(FeatureMap):
         *,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> DenseChange:
-        """On great circles for one word and one layer, through which it enters linearly."""
+        """See `FeatureMap.change`; one word of one layer is searched on great circles."""
         one_word = self.depth == 1 and groups.shape[1] == 1
         circles = one_word and (self.width > NARROW or self.gaussian == "lazy")
         kind = OneLayerChange if circles else DenseChange

@@ -19,7 +19,8 @@ STUDIES = {
     "generalization-words": ("wordsens.studies.generalization_words:STUDY", ""),
     "attention": (
         "wordsens.studies.attention:STUDY",
-        "the attention in two texts that differ in one word; give your own two after its name",
+        "the attention in two texts that differ in one word; your own two follow the name: "
+        "paper attention TEXT TEXT",
     ),
     "correlations": (
         "wordsens.studies.correlations:STUDY",
