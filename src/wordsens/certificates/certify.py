@@ -37,11 +37,11 @@ def certify(
     """Upper bounds of sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, one for
     each word i.
 
-    No perturbation in the ball exceeds them (docs/proofs.md): with certainty, where the map's
+    No perturbation in the ball exceeds them (docs/proofs.md); this is certain where the map's
     weights are read. A map whose weights are sampled on demand (RF and DRF past 128 MiB) has bounds
-    that hold with probability 1 - 1e-9 over the draw of its weights, all words of this call
-    together, for a text, words and a radius that were chosen without looking at the weights or the
-    map's outputs; m calls all hold with probability at least 1 - m 1e-9. `certificate` also says
+    that hold for all words of this call together with probability 1 - 1e-9 over the draw of its
+    weights, if text, words and radius were chosen without looking at the weights or the map's
+    outputs; the bounds of m calls all hold with probability at least 1 - m 1e-9. `certificate` also says
     how rigorous they are (`rigor`), by which method.
 
     Args:

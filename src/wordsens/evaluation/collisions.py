@@ -211,8 +211,8 @@ def collisions(
     One half of them, drawn by the seed, is the cache; the other half asks. A new question hits
     where its nearest question in the cache is at or above the threshold, and each hit is a wrong
     answer. Given the cache, the hits of questions that are drawn like these are binomial, so that
-    the upper limit of their share (Clopper and Pearson, one-sided) is exact, and holds at the
-    threshold chosen on them, as in `calibrate`. The share grows with the cache.
+    the upper limit of their share (Clopper and Pearson, one-sided) is exact, and holds at
+    the threshold that was chosen on them too, as in `calibrate`. The share grows with the cache.
 
     Args:
         model: a model of texts, as `as_model` takes it.
@@ -222,7 +222,7 @@ def collisions(
             Rows without a label are passed over.
         confidence: of the limit.
         guard: if True, a question that `wordsens.guard` calls different from the new one is no hit.
-        seed: of the halves, and of the quarter of the cache that is also searched.
+        seed: of the halves, and of the quarter of the cache that is also searched alone.
         prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the cache and
             of the new questions.
         progress: called with (done, total), in texts.

@@ -133,7 +133,7 @@ def explain(
 
     Cost: one evaluation per word, and `tries` + 2 for each of the leading words, those whose
     deletion changes the score most. Pairs of words cost none, as the vectors of the texts without
-    one word each are known; models that score pairs have no such pairs.
+    one word are known; models that score two texts have no pairs of words.
 
     Args:
         model: whatever `as_model` or `as_pair_model` takes; a Classifier or a TransformerFeatures
@@ -144,7 +144,7 @@ def explain(
         target: the class; None for the likeliest.
         tries: the most `substitutes` that are tried in the place of each word; 0 for none.
         leaders: how many words of each text are swapped and moved.
-        vectors: whether each of them is moved, where the model has gradients.
+        vectors: whether the leading words are moved, where the model has gradients.
         words: how many words of each text are explained, those around the first place where two
             texts differ; None for all that the model reads.
         progress: called with (evaluations done, evaluations at most).

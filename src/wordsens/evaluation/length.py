@@ -120,22 +120,22 @@ def advise_length(
     """The longest passage in which a negation still moves the embedding by the threshold, measured
     on your texts.
 
-    A sentence in two versions is first, in the middle or last in passages of growing length whose
+    A sentence in two versions is at the start, middle or end of passages of growing length whose
     other words are those around it in your texts. The cosine distance 1 - cos of the two passages'
     embeddings is measured. The advice is the length L at which its median over sentences falls
     under 1 - `threshold`: half of the changes are lost there. No law of decay is assumed. The
     interval of L inverts the sign test (Thompson 1936): at every length in it the median's own
-    interval contains the threshold. It covers L with at least 95 % for independent changes whose
-    median falls with the length. More lengths are measured where it crosses the threshold.
+    interval contains the threshold. It covers L with probability at least 95 % for independent changes
+    whose median falls with the length. More lengths are measured where the median crosses the threshold.
 
     Args:
         model: whatever `wordsens.as_model` takes. For a function or an endpoint lengths are in
             words.
         texts: yours, two or more; their order is the order of the words around a sentence.
-        pairs: sentences in two versions, as `wordsens.read_pairs` takes them: all opposites,
-            whatever their kind; each is put before a text of yours. None: the shortest sentence of
-            each text in which a "not" can be inserted or deleted; where fewer than six texts have
-            one, the shipped negations.
+        pairs: sentences in two versions, as `wordsens.read_pairs` takes them; all opposites among
+            them are used, whatever their kind, each before a text of yours. None: the shortest
+            sentence of each text in which a "not" can be inserted or deleted; where fewer than six
+            texts have one, the shipped negations.
         threshold: the cosine at or above which two passages count as the same.
         changes: how many changed sentences are measured at most: the interval's width falls with
             the square root of their number.

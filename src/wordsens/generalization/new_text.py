@@ -113,7 +113,7 @@ class NewText:
         output_before: f(X) = phi(X) . theta*.
         surprise: y - f(X), the error that learning X corrects.
         direction: for a training, the change of the parameters per unit of surprise when (X, y) is
-            learned (`MinNormFit.direction`); made once.
+            learned (`MinNormFit.direction`); computed once.
 
     Raises:
         InputError: a label, of X or of a training text, that is neither +1 nor -1; or a text of

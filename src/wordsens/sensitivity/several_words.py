@@ -109,9 +109,10 @@ def several_words_sensitivity(
     """The sensitivity to `count` words that move at once (paper's open question: how many must
     change?).
 
-    `value` is a lower bound of the sup over all sets of that size. Up to MOST_SETS sets are all
-    searched. If there are more, the search starts from the words that are most sensitive one by
-    one, exchanges words as long as short searches gain by it, and then searches the best few sets.
+    `value` is a lower bound of the sup over all sets of that size. If there are at most MOST_SETS
+    sets, all are searched. If there are more, the search starts from the words that are most
+    sensitive one by one, exchanges words as long as short searches gain by it, and then searches
+    the best few sets.
     For maps that can afford few words, such as those with matrices sampled on demand, it searches
     the sets of `word_sets`.
 

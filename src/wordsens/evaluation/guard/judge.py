@@ -102,7 +102,7 @@ class Guard:
     Args:
         second_opinion: called with two texts for which the rules are unsure; returns the
             probability that they mean the same.
-        sure: at least this probability is "same", at most 1 - sure "different".
+        sure: a probability of at least this is "same", of at most 1 - sure "different".
 
     Raises:
         InputError: a `sure` that is not between .5 and 1; when called, texts that are not strings,
