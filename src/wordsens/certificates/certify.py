@@ -41,8 +41,8 @@ def certify(
     weights are read. A map whose weights are sampled on demand (RF and DRF past 128 MiB) has bounds
     that hold for all words of this call together with probability 1 - 1e-9 over the draw of its
     weights, if text, words and radius were chosen without looking at the weights or the map's
-    outputs; the bounds of m calls all hold with probability at least 1 - m 1e-9. `certificate` also says
-    how rigorous they are (`rigor`), by which method.
+    outputs; the bounds of m calls all hold with probability at least 1 - m 1e-9. `certificate`
+    also says how rigorous they are (`rigor`), by which method.
 
     Args:
         phi: a feature map.
