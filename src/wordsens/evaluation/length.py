@@ -125,8 +125,9 @@ def advise_length(
     embeddings is measured. The advice is the length L at which its median over sentences falls
     under 1 - `threshold`: half of the changes are lost there. No law of decay is assumed. The
     interval of L inverts the sign test (Thompson 1936): at every length in it the median's own
-    interval contains the threshold. It covers L with probability at least 95 % for independent changes
-    whose median falls with the length. More lengths are measured where the median crosses the threshold.
+    interval contains the threshold. It covers L with probability at least 95 % for independent
+    changes whose median falls with the length. More lengths are measured where the median crosses
+    the threshold.
 
     Args:
         model: whatever `wordsens.as_model` takes. For a function or an endpoint lengths are in
